@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from distro_impl.assembly.parts import Parts
 from distro_impl.clocks.clock import Clock
 from distro_impl.config import NodeConfig
+from distro_impl.core import Core
 from distro_impl.distro.distro_protocol import DistroProtocol
 from distro_impl.distro.record import DistroRecord
 from distro_impl.events import Observer
@@ -19,7 +20,6 @@ from distro_impl.limits import ConnectionLimits
 from distro_impl.membership.cluster_clients import PeerLinks
 from distro_impl.membership.members import ServerMemberManager
 from distro_impl.settings.errors import SettingError
-from distro_impl.transport.grpc_transport import GrpcTransport
 from distro_impl.transport.transport import Transport
 
 STOP_GRACE_S = 1.0
@@ -45,14 +45,14 @@ class Node:
             self._mutant.switch_on()
         self.config = config
         self.address: str = config.address
-        self.parts = Parts.of(config, clock, transport or GrpcTransport(), observer, links)
+        self.parts = Parts(Core.of(config, clock, transport), observer, links)
         self._servers = self.parts.servers()
         self._distro: DistroProtocol | None = None
 
     @property
     def changes(self) -> int:
         """How often what it holds of a client has changed: while this stands still it holds the same."""
-        return self.parts.core.watch.changes
+        return self.parts.naming.watch.changes
 
     # Life
 
@@ -82,7 +82,7 @@ class Node:
         """
         drains = self.config.options.drains_on_stop and self._distro is not None
         if not drains:
-            self.parts.core.watch.close()
+            self.parts.naming.watch.close()
             self.parts.remote.connections.keeps_clients = True
         await self.parts.remote.health.set_serving(False)
         await self._stop_servers(STOP_GRACE_S)
@@ -103,7 +103,7 @@ class Node:
         await asyncio.wait({flushed}, timeout=DRAIN_TIMEOUT_S)
 
     async def _end(self) -> None:
-        self.parts.core.watch.close()
+        self.parts.naming.watch.close()
         await self.parts.core.clock.end()
         await asyncio.gather(self._stop_servers(None), self.parts.membership.close(), self.parts.naming.close())
         mutant, self._mutant = self._mutant, None

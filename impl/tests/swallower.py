@@ -11,9 +11,9 @@ from contextlib import asynccontextmanager, suppress
 
 from distro_impl import Clock, Node, NodeConfig, SystemClock, free_main_ports
 from distro_impl.config import CLUSTER_PORT_OFFSET
+from distro_impl.core import Core
 from distro_impl.options import DEFAULT_OPTIONS, NodeOptions
 from distro_impl.remote.cluster_client import ClusterClient
-from distro_impl.transport.grpc_transport import GrpcTransport
 from distro_impl.transport.transport import PeerLink
 
 
@@ -70,7 +70,7 @@ async def a_peer_behind_a_swallower(
     peer = Node(NodeConfig(port=far, options=options), clock=clock)
     await peer.start()
     own = NodeConfig(port=1, members=("127.0.0.1:1", f"127.0.0.1:{near}"))
-    client = ClusterClient(own, f"127.0.0.1:{near}", clock, GrpcTransport(), PeerLink())
+    client = ClusterClient(Core.of(own, clock), f"127.0.0.1:{near}", PeerLink())
     try:
         async with swallower_on(near + CLUSTER_PORT_OFFSET, far + CLUSTER_PORT_OFFSET) as swallower:
             yield swallower, client

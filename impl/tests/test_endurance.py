@@ -12,7 +12,8 @@ import pytest
 from impl_lab import STRICT, Lab, RawClient, errors_logged
 from payloads import random_payloads
 
-from distro_impl import Node, VirtualClock
+from distro_impl import Node, NodeConfig, VirtualClock
+from distro_impl.core import Core
 from distro_impl.limits import UNLIMITED, ConnectionLimits
 from distro_impl.naming.client import Client
 from distro_impl.remote.connection import Connection, ConnectionMeta
@@ -97,11 +98,16 @@ class Stream:
     def close(self) -> None: ...
 
 
+def connections_of_a_node(clock: VirtualClock, limits: ConnectionLimits) -> ConnectionManager:
+    config = NodeConfig(port=1, profile=STRICT, connection_limits=limits)
+    log = ConnectionLog(config.address, STRICT)
+    return ConnectionManager(Core.of(config, clock), lambda _: None, lambda _: None, log)
+
+
 def test_streams_without_a_set_up_are_counted_by_address() -> None:
     """A set-up makes room for one more stream, and the end of a connection whose stream stays takes it again."""
-    clock, log = VirtualClock(), ConnectionLog("a:1", STRICT)
-    limits = ConnectionLimits(count_limit_per_client_ip=2)
-    connections = ConnectionManager(clock, STRICT, limits, lambda _: None, lambda _: None, log)
+    clock = VirtualClock()
+    connections = connections_of_a_node(clock, ConnectionLimits(count_limit_per_client_ip=2))
     closed: list[str] = []
 
     class Closing(Stream):
@@ -136,8 +142,7 @@ def test_streams_without_a_set_up_are_counted_by_address() -> None:
 
 def test_ids_of_transports_without_a_stream_are_forgotten_the_oldest_first() -> None:
     """No event announces the end of such a transport. One with a stream keeps its id."""
-    log = ConnectionLog("a:1", STRICT)
-    connections = ConnectionManager(VirtualClock(), STRICT, UNLIMITED, lambda _: None, lambda _: None, log)
+    connections = connections_of_a_node(VirtualClock(), UNLIMITED)
     silent, streaming = (1, "ipv4:10.0.0.1:1"), (1, "ipv4:10.0.0.1:2")
     silent_id, streaming_id = connections.id_of(silent), connections.stream_opened(streaming, Stream())
     for number in range(MAX_IDS_WITHOUT_STREAM):

@@ -13,11 +13,11 @@ from aiohttp import ClientSession, web
 from impl_lab import Lab
 
 from distro_impl import PROFILES, NodeConfig, Profile, VirtualClock, free_main_ports
+from distro_impl.core import Core
 from distro_impl.membership.cluster_clients import ClusterRpcClientProxy
 from distro_impl.membership.member import Member, MemberState
 from distro_impl.membership.members import ServerMemberManager
 from distro_impl.membership.report import REPORT_PATH, MemberReportTask
-from distro_impl.notify_center import NotifyCenter
 from distro_impl.remote.http_client import HttpClient
 from distro_impl.remote.payloads import Abilities, Node
 from distro_impl.remote.peer_connection import PeerUnreachableError
@@ -60,9 +60,10 @@ class Reporting:
 
     def __init__(self, profile: Profile, peer: Peer, http: HttpClient) -> None:
         config = NodeConfig(port=8848, members=(A, peer.address), profile=profile)
-        self.members = ServerMemberManager(config, NotifyCenter(), [peer.address])
         self._clock = VirtualClock()
-        self._task = MemberReportTask(self._clock, profile, self.members, cast("ClusterRpcClientProxy", peer), http)
+        core = Core.of(config, self._clock)
+        self.members = ServerMemberManager(core, [peer.address])
+        self._task = MemberReportTask(core, self.members, cast("ClusterRpcClientProxy", peer), http)
         self._peer = peer
 
     @property

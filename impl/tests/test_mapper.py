@@ -6,12 +6,12 @@ import pytest
 from impl_lab import NACOS_2_2_4, STRICT
 
 from distro_impl import NodeConfig, Profile, VirtualClock
+from distro_impl.core import Core
 from distro_impl.distro.mapper import DistroMapper, distro_hash
 from distro_impl.membership.members import ServerMemberManager
 from distro_impl.naming.naming_log import NamingLog
 from distro_impl.naming.service_manager import ServiceManager
 from distro_impl.naming.switch_domain import SwitchDomain
-from distro_impl.notify_center import NotifyCenter
 
 A, B, C = MEMBERS = ("127.0.0.1:8848", "127.0.0.1:8858", "127.0.0.1:8868")
 
@@ -21,12 +21,10 @@ class View:
 
     def __init__(self, own: str = A, *, profile: Profile = NACOS_2_2_4, standalone: bool = False) -> None:
         config = NodeConfig(port=int(own.rpartition(":")[2]), members=() if standalone else MEMBERS, profile=profile)
-        self.notify_center, self.switches = NotifyCenter(), SwitchDomain()
-        self.members = ServerMemberManager(config, self.notify_center, config.other_members)
-        log = NamingLog(config.address, ServiceManager(VirtualClock()))
-        self.mapper = DistroMapper(
-            profile, self.members, self.switches, self.notify_center, log, standalone=config.is_standalone
-        )
+        core, self.switches = Core.of(config, VirtualClock()), SwitchDomain()
+        self.members = ServerMemberManager(core, config.other_members)
+        log = NamingLog(config.address, ServiceManager(core.clock))
+        self.mapper = DistroMapper(core, self.members, self.switches, log)
 
     def without(self, *down: str) -> View:
         for address in down:

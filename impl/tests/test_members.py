@@ -9,11 +9,11 @@ import pytest
 from impl_lab import NACOS_2_2_4, STRICT, Lab
 
 from distro_impl import PROFILES, NodeConfig, SystemClock
+from distro_impl.core import Core
 from distro_impl.membership.cluster_clients import ClusterRpcClientProxy
 from distro_impl.membership.member import MemberState
 from distro_impl.membership.members import MembersChanged, ServerMemberManager
 from distro_impl.membership.report import MemberReportTask
-from distro_impl.notify_center import NotifyCenter
 from distro_impl.remote.http_client import HttpClient
 from distro_impl.remote.payloads import Node
 from distro_impl.remote.peer_connection import CallFailedError, PeerUnreachableError
@@ -41,15 +41,12 @@ class Reporting:
     """The members of A, its reports, and the changes that it announces."""
 
     def __init__(self, outcome: Message | Exception, *others: str) -> None:
-        config = NodeConfig(port=8848, members=(A, *others), profile=STRICT)
-        notify_center = NotifyCenter()
+        core = Core.of(NodeConfig(port=8848, members=(A, *others), profile=STRICT), SystemClock())
         self.announced: list[MembersChanged] = []
-        notify_center.subscribe(MembersChanged, self.announced.append)
-        self.members = ServerMemberManager(config, notify_center, others)
+        core.notify_center.subscribe(MembersChanged, self.announced.append)
+        self.members = ServerMemberManager(core, others)
         self.peers = Peers(outcome)
-        self._task = MemberReportTask(
-            SystemClock(), STRICT, self.members, cast("ClusterRpcClientProxy", self.peers), HttpClient()
-        )
+        self._task = MemberReportTask(core, self.members, cast("ClusterRpcClientProxy", self.peers), HttpClient())
 
     async def report(self) -> None:
         await self._task.report_to_next()
@@ -141,7 +138,7 @@ def test_a_new_list_is_announced_once_and_keeps_the_state_of_members_that_stay()
 def test_a_new_member_of_the_list_is_down_until_it_reports_and_up_at_once_in_a_release() -> None:
     for profile, state in ((STRICT, MemberState.DOWN), (PROFILES["nacos-2.2.4"], MemberState.UP)):
         config = NodeConfig(port=8848, members=(A, B), profile=profile)
-        members = ServerMemberManager(config, NotifyCenter(), config.other_members)
+        members = ServerMemberManager(Core.of(config, SystemClock()), config.other_members)
         members.change_list([A, B, C])
         assert (members.others[B].state, members.others[C].state) == (MemberState.UP, state)
         members.report_failed(members.others[C])
@@ -163,7 +160,7 @@ def test_releases_take_an_address_for_a_member_that_is_part_of_another_one() -> 
     found = {}
     for name in ("nacos-2.2.4", "strict"):
         config = NodeConfig(port=8848, members=(A, whole), profile=PROFILES[name])
-        members = ServerMemberManager(config, NotifyCenter(), config.other_members)
+        members = ServerMemberManager(Core.of(config, SystemClock()), config.other_members)
         assert members.has_member(whole)
         assert members.has_member(A)
         assert not members.has_member(B)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from distro_conformance.node_mutants.mutant import mutant
@@ -56,9 +57,9 @@ def _registers_late(old: Any, self: Any, client: Any, service: Any, published: A
 
 
 @mutant("B28", ClientManager, "__init__", missing_client_is_deleted=False)
-def _overflows(old: Any, self: Any, clock: Any, profile: Any, notify_center: Any, *others: Any) -> None:
+def _overflows(old: Any, self: Any, core: Any, *others: Any) -> None:
     """What happens to clients waits in a queue, and when that is full the next event overtakes all that wait."""
-    old(self, clock, profile, _Queue(clock, notify_center), *others)
+    old(self, replace(core, notify_center=_Queue(core.clock, core.notify_center)), *others)
 
 
 class _Queue:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Self
-
-from distro_impl.assembly.core import Core
 from distro_impl.assembly.membership import Membership
 from distro_impl.assembly.naming import Naming
+from distro_impl.core import Core
 from distro_impl.distro.data_processor import DistroClientDataProcessor
 from distro_impl.distro.distro_log import DistroLog
 from distro_impl.distro.distro_protocol import DistroProtocol
@@ -19,72 +16,48 @@ from distro_impl.distro.verify_task import VerifyTask
 from distro_impl.tasks.execute_engine import ExecuteTaskEngine
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Distro:
-    core: Core
-    membership: Membership
-    naming: Naming
-    agent: DistroTransportAgent
-    log: DistroLog
-    processor: DistroClientDataProcessor
-    record: DistroRecord
-    unacknowledged: UnacknowledgedChanges
-    load_task: LoadTask
-
-    @classmethod
-    def of(cls, core: Core, membership: Membership, naming: Naming) -> Self:
-        profile, members, record = core.profile, membership.members, DistroRecord()
-        agent = DistroTransportAgent(profile, members, membership.peers)
-        log = DistroLog(core.config.address, profile)
-        unacknowledged = UnacknowledgedChanges(naming.clients.was_deleted)
-        processor = DistroClientDataProcessor(profile, naming.clients, unacknowledged, log, core.notify_center)
-        is_standalone = core.config.is_standalone
-        return cls(
-            core=core,
-            membership=membership,
-            naming=naming,
-            agent=agent,
-            log=log,
-            processor=processor,
-            record=record,
-            unacknowledged=unacknowledged,
-            load_task=LoadTask(core.clock, profile, members, processor, agent, record, log, standalone=is_standalone),
-        )
+    def __init__(self, core: Core, membership: Membership, naming: Naming) -> None:
+        self._core, self._members, self._naming = core, membership.members, naming
+        self.record = DistroRecord()
+        self.log = DistroLog(core.config.address, core.profile)
+        self._agent = DistroTransportAgent(core.profile, self._members, membership.peers)
+        self._unacknowledged = UnacknowledgedChanges(naming.clients.was_deleted)
+        self.processor = DistroClientDataProcessor(core, naming.clients, self._unacknowledged, self.log)
+        self._load_task = LoadTask(core, self._members, self.processor, self._agent, self.record, self.log)
 
     @property
     def is_loaded(self) -> bool:
-        return self.load_task.finished_initial
+        return self._load_task.finished_initial
 
     def begin(self) -> DistroProtocol:
         """Start to replicate, to verify and to load. The tick of the delay tasks counts from now."""
-        core, members, execute_engine = self.core, self.membership.members, ExecuteTaskEngine(self.core.clock)
+        core, clock, execute_engine = self._core, self._core.clock, ExecuteTaskEngine(self._core.clock)
         protocol = DistroProtocol(
-            clock=core.clock,
-            profile=core.profile,
-            members=members,
-            mapper=self.naming.mapper,
-            clients=self.naming.clients,
+            core,
+            members=self._members,
+            mapper=self._naming.mapper,
+            clients=self._naming.clients,
             processor=self.processor,
-            agent=self.agent,
+            agent=self._agent,
             record=self.record,
-            unacknowledged=self.unacknowledged,
+            unacknowledged=self._unacknowledged,
             log=self.log,
             execute_engine=execute_engine,
-            notify_center=core.notify_center,
         )
         if not core.config.is_standalone:
             verify_task = VerifyTask(
-                members=members,
+                members=self._members,
                 processor=self.processor,
-                agent=self.agent,
-                load_task=self.load_task,
+                agent=self._agent,
+                load_task=self._load_task,
                 record=self.record,
                 log=self.log,
                 execute_engine=execute_engine,
                 notify_center=core.notify_center,
             )
             period_ms = core.profile.verify_interval_ms
-            core.clock.every(period_ms, verify_task.run, first_ms=core.clock.now_ms() + period_ms, name="verify round")
+            clock.every(period_ms, verify_task.run, first_ms=clock.now_ms() + period_ms, name="verify round")
         self.log.load_waits()
-        core.clock.spawn(self.load_task.run(), f"initial load of {core.config.address}")
+        clock.spawn(self._load_task.run(), f"initial load of {core.config.address}")
         return protocol

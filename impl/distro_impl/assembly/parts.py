@@ -2,56 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Self
-
-from distro_impl.assembly.core import Core
 from distro_impl.assembly.distro import Distro
 from distro_impl.assembly.http import http_server
 from distro_impl.assembly.membership import Membership
 from distro_impl.assembly.naming import Naming
 from distro_impl.assembly.remote import Remote, grpc_servers
-from distro_impl.clocks.clock import Clock
-from distro_impl.config import NodeConfig
+from distro_impl.core import Core
 from distro_impl.distro.distro_protocol import DistroProtocol
 from distro_impl.events import Observer
 from distro_impl.http.filters import UP
 from distro_impl.http.server import HttpServer
 from distro_impl.membership.cluster_clients import PeerLinks
 from distro_impl.remote.acceptor import RequestAcceptor
-from distro_impl.transport.transport import Transport
 
 Servers = tuple[RequestAcceptor | HttpServer, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Parts:
-    core: Core
-    membership: Membership
-    naming: Naming
-    distro: Distro
-    remote: Remote
-
-    @classmethod
-    def of(
-        cls,
-        config: NodeConfig,
-        clock: Clock,
-        transport: Transport,
-        observer: Observer | None,
-        links: PeerLinks | None,
-    ) -> Self:
+    def __init__(self, core: Core, observer: Observer | None, links: PeerLinks | None) -> None:
         """Raises MemberListError when the file with the members cannot be used."""
-        core = Core.of(config, clock, transport, observer)
-        membership = Membership.of(core, links)
-        naming = Naming.of(core, membership)
-        return cls(
-            core=core,
-            membership=membership,
-            naming=naming,
-            distro=Distro.of(core, membership, naming),
-            remote=Remote.of(core, membership, naming),
-        )
+        self.core = core
+        self.membership = Membership(core, links)
+        self.naming = Naming(core, self.membership, observer)
+        self.distro = Distro(core, self.membership, self.naming)
+        self.remote = Remote(core, self.membership, self.naming)
 
     def servers(self) -> Servers:
         """New ones, in the order in which they are bound."""

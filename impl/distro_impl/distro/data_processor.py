@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from distro_impl.core import Core
 from distro_impl.distro.distro_log import DistroLog
 from distro_impl.distro.unacknowledged import UnacknowledgedChanges
 from distro_impl.events import NodeEventKind
@@ -24,8 +25,7 @@ from distro_impl.naming.client import (
 )
 from distro_impl.naming.client_manager import ClientManager
 from distro_impl.naming.ip_port_client import IpPortClient, is_ip_port, is_persistent
-from distro_impl.notify_center import NotifyCenter
-from distro_impl.profiles import Profile, RevisionTakenOver
+from distro_impl.profiles import RevisionTakenOver
 from distro_impl.remote.payloads import DataOperation
 from distro_protos import Json
 
@@ -43,15 +43,10 @@ class BatchOverSingleError(ValueError):
 
 class DistroClientDataProcessor:
     def __init__(
-        self,
-        profile: Profile,
-        clients: ClientManager,
-        unacknowledged: UnacknowledgedChanges,
-        log: DistroLog,
-        notify_center: NotifyCenter,
+        self, core: Core, clients: ClientManager, unacknowledged: UnacknowledgedChanges, log: DistroLog
     ) -> None:
-        self._profile, self._clients, self._unacknowledged, self._log = profile, clients, unacknowledged, log
-        self._notify = notify_center
+        self._profile, self._notify = core.profile, core.notify_center
+        self._clients, self._unacknowledged, self._log = clients, unacknowledged, log
 
     # Reading
 

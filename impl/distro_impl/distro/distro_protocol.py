@@ -13,7 +13,8 @@ from collections.abc import Coroutine
 from functools import partial
 from typing import NamedTuple
 
-from distro_impl.clocks.clock import Clock, side_by_side
+from distro_impl.clocks.clock import side_by_side
+from distro_impl.core import Core
 from distro_impl.distro.data_processor import DistroClientDataProcessor, SupersededReceived
 from distro_impl.distro.distro_log import DistroLog
 from distro_impl.distro.mapper import DistroMapper
@@ -26,8 +27,6 @@ from distro_impl.naming.changes import Cause, ClientChanged, ClientRemoved
 from distro_impl.naming.client import Client
 from distro_impl.naming.client_manager import ClientManager
 from distro_impl.naming.ip_port_client import IpPortClient, is_ip_port, responsible_tag
-from distro_impl.notify_center import NotifyCenter
-from distro_impl.profiles import Profile
 from distro_impl.remote.payloads import DataOperation
 from distro_impl.tasks.delay_engine import DelayTaskEngine
 from distro_impl.tasks.execute_engine import ExecuteTaskEngine
@@ -48,9 +47,8 @@ class DistroProtocol:
 
     def __init__(
         self,
+        core: Core,
         *,
-        clock: Clock,
-        profile: Profile,
         members: ServerMemberManager,
         mapper: DistroMapper,
         clients: ClientManager,
@@ -60,22 +58,20 @@ class DistroProtocol:
         unacknowledged: UnacknowledgedChanges,
         log: DistroLog,
         execute_engine: ExecuteTaskEngine,
-        notify_center: NotifyCenter,
     ) -> None:
-        self._clock, self._profile, self._members, self._unacknowledged = clock, profile, members, unacknowledged
-        self._mapper = mapper
+        self._clock, self._profile, self._members, self._mapper = core.clock, core.profile, members, mapper
         self._listed = frozenset(members.other_addresses())
-        self._clients, self._processor, self._agent = clients, processor, agent
+        self._clients, self._processor, self._agent, self._unacknowledged = clients, processor, agent, unacknowledged
         self._delayed: DelayTaskEngine[DistroKey, DataOperation] = DelayTaskEngine(
-            clock, self._execute, lambda new, _: new, "distro delay tasks"
+            core.clock, self._execute, lambda new, _: new, "distro delay tasks"
         )
         self._record, self._log, self._execute_engine = record, log, execute_engine
-        notify_center.subscribe(ClientChanged, self._on_client_changed)
-        notify_center.subscribe(ClientRemoved, self._on_client_removed)
-        notify_center.subscribe(VerifyFailed, self._on_verify_failed)
-        if profile.owner_hands_over:
-            notify_center.subscribe(MembersChanged, self._on_members_changed)
-            notify_center.subscribe(SupersededReceived, self._on_superseded_received)
+        core.notify_center.subscribe(ClientChanged, self._on_client_changed)
+        core.notify_center.subscribe(ClientRemoved, self._on_client_removed)
+        core.notify_center.subscribe(VerifyFailed, self._on_verify_failed)
+        if core.profile.owner_hands_over:
+            core.notify_center.subscribe(MembersChanged, self._on_members_changed)
+            core.notify_center.subscribe(SupersededReceived, self._on_superseded_received)
 
     # Events
 

@@ -12,38 +12,34 @@ docs/protocol #load-first, #load-takes, #load-refusals, #load-alone, #load-inter
 
 from __future__ import annotations
 
-from distro_impl.clocks.clock import Clock
+from distro_impl.core import Core
 from distro_impl.distro.data_processor import BatchOverSingleError, DistroClientDataProcessor
 from distro_impl.distro.distro_log import DistroLog
 from distro_impl.distro.record import DistroRecord
 from distro_impl.distro.transport_agent import DistroReply, DistroTransportAgent
 from distro_impl.membership.members import ServerMemberManager
 from distro_impl.naming.client import MalformedSyncDataError
-from distro_impl.profiles import Profile
 
 ALONE_POLL_MS = 1_000
 """How often a member without others looks whether there is one by now."""
 
 
 class LoadTask:
-    """`standalone`: there is no cluster, and no member to ask."""
+    """A node that is standalone has no member to ask."""
 
     def __init__(
         self,
-        clock: Clock,
-        profile: Profile,
+        core: Core,
         members: ServerMemberManager,
         processor: DistroClientDataProcessor,
         agent: DistroTransportAgent,
         record: DistroRecord,
         log: DistroLog,
-        *,
-        standalone: bool,
     ) -> None:
-        self._clock, self._profile, self._members = clock, profile, members
+        self._clock, self._profile, self._members = core.clock, core.profile, members
         self._processor, self._agent, self._record, self._log = processor, agent, record, log
-        self._started_ms = clock.now_ms()
-        self.finished_initial = standalone
+        self._started_ms = core.clock.now_ms()
+        self.finished_initial = core.config.is_standalone
 
     async def run(self) -> None:
         """One round over all members; sets a timer for the next one when it fails.

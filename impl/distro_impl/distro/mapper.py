@@ -9,37 +9,28 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from distro_impl.core import Core
 from distro_impl.jackson import JAVA_INT_MAX
 from distro_impl.java_hash import java_hash
 from distro_impl.membership.member import MemberState
 from distro_impl.membership.members import MembersChanged, ServerMemberManager
 from distro_impl.naming.naming_log import NamingLog
 from distro_impl.naming.switch_domain import SwitchDomain
-from distro_impl.notify_center import NotifyCenter
-from distro_impl.profiles import Profile
 
 MAX_CACHED_LENGTH = 64
 """Of what is kept: no address is longer, and strangers write what they like for one."""
 
 
 class DistroMapper:
-    """`standalone`: there is no cluster, and this node owns every client."""
+    """A node that is standalone owns every client."""
 
-    def __init__(
-        self,
-        profile: Profile,
-        members: ServerMemberManager,
-        switches: SwitchDomain,
-        notify_center: NotifyCenter,
-        log: NamingLog,
-        *,
-        standalone: bool,
-    ) -> None:
-        self._profile, self._members, self._switches, self._standalone = profile, members, switches, standalone
+    def __init__(self, core: Core, members: ServerMemberManager, switches: SwitchDomain, log: NamingLog) -> None:
+        self._profile, self._members, self._switches = core.profile, members, switches
+        self._standalone = core.config.is_standalone
         self._log, self._healthy = log, members.healthy_addresses()
         self._own_address = members.self_member.address
         self._places = self._read_places()
-        notify_center.subscribe(MembersChanged, self._on_members_changed)
+        core.notify_center.subscribe(MembersChanged, self._on_members_changed)
 
     def responsible(self, tag: str) -> bool:
         """Whether this node owns the client `tag` (`ip:port`)."""

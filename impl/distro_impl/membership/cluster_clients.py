@@ -10,13 +10,11 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from distro_impl.clocks.clock import Clock
-from distro_impl.config import NodeConfig
+from distro_impl.core import Core
 from distro_impl.membership.members import MembersChanged, ServerMemberManager
-from distro_impl.notify_center import NotifyCenter
 from distro_impl.remote.cluster_client import ClusterClient
 from distro_impl.remote.peer_connection import PeerUnreachableError
-from distro_impl.transport.transport import PeerLink, Transport
+from distro_impl.transport.transport import PeerLink
 from distro_protos import Message
 
 PeerLinks = Callable[[str], PeerLink]
@@ -24,27 +22,18 @@ PeerLinks = Callable[[str], PeerLink]
 
 
 class ClusterRpcClientProxy:
-    def __init__(
-        self,
-        own: NodeConfig,
-        clock: Clock,
-        members: ServerMemberManager,
-        notify_center: NotifyCenter,
-        transport: Transport,
-        links: PeerLinks | None = None,
-    ) -> None:
-        self._own, self._clock, self._members = own, clock, members
-        self._transport, self._links = transport, links
+    def __init__(self, core: Core, members: ServerMemberManager, links: PeerLinks | None) -> None:
+        self._core, self._members, self._links = core, members, links
         self._clients: dict[str, ClusterClient] = {}
         self._leaving: list[tuple[str, ClusterClient]] = []  # retired, and perhaps still waiting for an answer
         self._follow(members.connectable_addresses())
-        notify_center.subscribe(MembersChanged, lambda _: self._follow(members.connectable_addresses()))
+        core.notify_center.subscribe(MembersChanged, lambda _: self._follow(members.connectable_addresses()))
 
     async def request(self, member: str, type_name: str, body: Mapping[str, Any], timeout_ms: int) -> Message:
         """The reply, whatever it says. Raises PeerUnreachableError, TimeoutError or UnreadableBodyError."""
         client = self._clients.get(member)
         if client is None:
-            raise PeerUnreachableError(f"{self._own.address} has no cluster client for {member}")
+            raise PeerUnreachableError(f"{self._core.config.address} has no cluster client for {member}")
         return await client.request(type_name, body, timeout_ms)
 
     async def close(self) -> None:
@@ -63,4 +52,4 @@ class ClusterRpcClientProxy:
         for member in listed:
             if member not in self._clients:
                 link = self._links(member) if self._links else PeerLink()
-                self._clients[member] = ClusterClient(self._own, member, self._clock, self._transport, link)
+                self._clients[member] = ClusterClient(self._core, member, link)

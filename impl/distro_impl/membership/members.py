@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from distro_impl.config import NodeConfig
+from distro_impl.core import Core
 from distro_impl.logs import logger
 from distro_impl.membership.cluster_log import ClusterLog
 from distro_impl.membership.member import Member, MemberState
-from distro_impl.notify_center import NotifyCenter
 from distro_impl.profiles import Profile
 from distro_impl.profiles.profile import ReportTransport
 from distro_impl.remote.payloads import Node
@@ -46,8 +45,8 @@ def _own_abilities(profile: Profile) -> Json:
 class ServerMemberManager:
     """Who the members are and in which state."""
 
-    def __init__(self, config: NodeConfig, notify_center: NotifyCenter, others: Iterable[str]) -> None:
-        self._profile, self._notify_center = config.profile, notify_center
+    def __init__(self, core: Core, others: Iterable[str]) -> None:
+        config, self._profile, self._notify_center = core.config, core.profile, core.notify_center
         self.log = ClusterLog(config.address, config.profile)
         self.self_member = Member(
             config.address,

@@ -12,12 +12,11 @@ import json
 
 import aiohttp
 
-from distro_impl.clocks.clock import Clock
+from distro_impl.core import Core
 from distro_impl.membership.cluster_clients import ClusterRpcClientProxy
 from distro_impl.membership.member import Member, MemberState, read_member
 from distro_impl.membership.members import ServerMemberManager
-from distro_impl.options import ServerIdentity
-from distro_impl.profiles import Profile, ReportTransport
+from distro_impl.profiles import ReportTransport
 from distro_impl.remote.errors import NO_HANDLER
 from distro_impl.remote.http_client import HttpAnswer, HttpClient
 from distro_impl.remote.payloads import Node
@@ -32,17 +31,10 @@ OLD_VERSION_CODES = (404, 501)
 
 class MemberReportTask:
     def __init__(
-        self,
-        clock: Clock,
-        profile: Profile,
-        members: ServerMemberManager,
-        clients: ClusterRpcClientProxy,
-        http: HttpClient,
-        identity: ServerIdentity | None = None,
+        self, core: Core, members: ServerMemberManager, clients: ClusterRpcClientProxy, http: HttpClient
     ) -> None:
-        """`identity` of the cluster goes with every report over HTTP."""
-        self._clock, self._profile, self._members = clock, profile, members
-        self._clients, self._http, self._identity = clients, http, identity
+        self._clock, self._profile, self._identity = core.clock, core.profile, core.config.options.identity
+        self._members, self._clients, self._http = members, clients, http
         self._turn = 0
 
     async def report_to_next(self) -> None:

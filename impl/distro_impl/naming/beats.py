@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from distro_impl.clocks.clock import Clock, TimerHandle
+from distro_impl.core import Core
 from distro_impl.naming.changes import ClientRemoved, IpPortClientCreated
 from distro_impl.naming.client import PublishedInstance
 from distro_impl.naming.client_manager import MISSED_TURN, ClientManager
 from distro_impl.naming.ip_port_client import IpPortClient
 from distro_impl.naming.service_info import heart_beat
 from distro_impl.naming.switch_domain import SwitchDomain
-from distro_impl.notify_center import NotifyCenter
 from distro_impl.profiles import Profile
 
 BEAT_CHECK_PERIOD_MS = 5_000
@@ -30,22 +30,13 @@ TRUE = frozenset({"true", "yes", "on", "y", "t"})
 class Beats:
     """What the absence of beats does to the clients that this node is responsible for."""
 
-    def __init__(
-        self,
-        *,
-        clock: Clock,
-        profile: Profile,
-        clients: ClientManager,
-        switches: SwitchDomain,
-        notify_center: NotifyCenter,
-    ) -> None:
-        self._clock, self._profile, self._clients = clock, profile, clients
-        self._switches = switches
-        self._start_ms = clock.now_ms()
+    def __init__(self, core: Core, clients: ClientManager, switches: SwitchDomain) -> None:
+        self._clock, self._profile, self._clients, self._switches = core.clock, core.profile, clients, switches
+        self._start_ms = core.clock.now_ms()
         self._rounds: dict[int, BeatCheckRound] = {}
         self._round_of: dict[str, int] = {}
-        notify_center.subscribe(IpPortClientCreated, self._on_created)
-        notify_center.subscribe(ClientRemoved, self._on_removed)
+        core.notify_center.subscribe(IpPortClientCreated, self._on_created)
+        core.notify_center.subscribe(ClientRemoved, self._on_removed)
 
     def check(self, client: IpPortClient) -> None:
         """Judge every instance of a client by its last beat."""

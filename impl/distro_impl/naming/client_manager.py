@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 from msgspec.structs import replace
 
-from distro_impl.clocks.clock import Clock
+from distro_impl.core import Core
 from distro_impl.events import NodeEventKind
 from distro_impl.naming.changes import (
     Cause,
@@ -33,8 +33,7 @@ from distro_impl.naming.ip_port_client import Agent, IpPortClient, Ownership, is
 from distro_impl.naming.naming_log import NamingLog
 from distro_impl.naming.service_manager import ServiceManager
 from distro_impl.naming.watch import Watch
-from distro_impl.notify_center import NotifyCenter
-from distro_impl.profiles import Profile, RevisionTakenOver
+from distro_impl.profiles import RevisionTakenOver
 
 LEASE, CONNECTED = "lease", "connected"
 MISSED_TURN = 2
@@ -45,16 +44,9 @@ class ClientManager:
     """All clients that this node knows."""
 
     def __init__(
-        self,
-        clock: Clock,
-        profile: Profile,
-        notify_center: NotifyCenter,
-        watch: Watch,
-        ownership: Ownership,
-        services: ServiceManager,
-        log: NamingLog,
+        self, core: Core, watch: Watch, ownership: Ownership, services: ServiceManager, log: NamingLog
     ) -> None:
-        self._clock, self._profile, self._notify, self._watch = clock, profile, notify_center, watch
+        self._clock, self._profile, self._notify, self._watch = core.clock, core.profile, core.notify_center, watch
         self._ownership, self._services, self._log = ownership, services, log
         self._clients: dict[str, Client] = {}
         self._deleted = DeletedClients()

@@ -13,7 +13,7 @@ from enum import IntEnum
 
 from msgspec.structs import replace
 
-from distro_impl.clocks.clock import Clock
+from distro_impl.core import Core
 from distro_impl.naming.beats import heart_beat_ms
 from distro_impl.naming.client import DEFAULT_CLUSTER, PublishedInstance, Service
 from distro_impl.naming.client_manager import ClientManager
@@ -32,7 +32,6 @@ from distro_impl.naming.service_info import (
 from distro_impl.naming.service_storage import ServiceStorage
 from distro_impl.naming.switch_domain import SwitchDomain
 from distro_impl.ports import MAX_PORT
-from distro_impl.profiles import Profile
 from distro_impl.remote.errors import INVALID_PARAM, NacosError
 from distro_impl.remote.payloads import Instance
 from distro_protos import Json
@@ -65,17 +64,14 @@ class InstanceOperator:
 
     def __init__(
         self,
-        *,
-        clock: Clock,
-        profile: Profile,
+        core: Core,
         clients: ClientManager,
         storage: ServiceStorage,
         ids: InstanceIdGenerator,
         switches: SwitchDomain,
     ) -> None:
-        self._clock, self._clients, self._storage, self._ids = clock, clients, storage, ids
-        self._profile = profile
-        self._switches = switches
+        self._clock, self._profile, self._switches = core.clock, core.profile, switches
+        self._clients, self._storage, self._ids = clients, storage, ids
 
     def register(self, service: Service, instance: Instance, *, has_id: bool = True) -> None:
         """Raises NacosError(INVALID_PARAM)."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from distro_impl.clocks.clock import Clock
+from distro_impl.core import Core
 from distro_impl.naming.changes import ServiceChanged, ServiceSubscribed
 from distro_impl.naming.client import Client, Service
 from distro_impl.naming.client_manager import ClientManager
@@ -18,8 +18,6 @@ from distro_impl.naming.naming_log import NamingLog
 from distro_impl.naming.service_storage import ServiceStorage
 from distro_impl.naming.switch_domain import SwitchDomain
 from distro_impl.naming.udp_push import UdpPushService
-from distro_impl.notify_center import NotifyCenter
-from distro_impl.profiles import Profile
 from distro_impl.remote.connection_manager import ConnectionManager
 from distro_impl.tasks.delay_engine import DelayTaskEngine
 
@@ -44,24 +42,22 @@ class PushRecord:
 class PushService:
     def __init__(
         self,
-        *,
-        clock: Clock,
-        profile: Profile,
+        core: Core,
         clients: ClientManager,
         storage: ServiceStorage,
         connections: ConnectionManager,
         udp: UdpPushService,
         switches: SwitchDomain,
-        notify_center: NotifyCenter,
         record: PushRecord,
         log: NamingLog,
     ) -> None:
-        self._clock, self._profile, self._switches, self._record = clock, profile, switches, record
-        self._log = log
-        self._clients, self._storage, self._connections, self._udp = clients, storage, connections, udp
-        self._delayed: DelayTaskEngine[Service, Targets] = DelayTaskEngine(clock, self._push_to, _merged, "push tasks")
-        notify_center.subscribe(ServiceChanged, self._on_service_changed)
-        notify_center.subscribe(ServiceSubscribed, self._on_subscribed)
+        self._clock, self._profile, self._switches, self._record = core.clock, core.profile, switches, record
+        self._log, self._clients, self._storage, self._connections, self._udp = log, clients, storage, connections, udp
+        self._delayed: DelayTaskEngine[Service, Targets] = DelayTaskEngine(
+            core.clock, self._push_to, _merged, "push tasks"
+        )
+        core.notify_center.subscribe(ServiceChanged, self._on_service_changed)
+        core.notify_center.subscribe(ServiceSubscribed, self._on_subscribed)
 
     def _on_service_changed(self, event: ServiceChanged) -> None:
         """Where queries show what the last push saw, the push is made also without subscribers."""

@@ -11,13 +11,11 @@ from __future__ import annotations
 
 from msgspec import Raw
 
-from distro_impl.clocks.clock import Clock
+from distro_impl.core import Core
 from distro_impl.naming.changes import ServiceChanged, ServiceRemoved
 from distro_impl.naming.client import PublishedInstance, Service
 from distro_impl.naming.client_manager import ClientManager
 from distro_impl.naming.service_info import hosts_of, merged, service_info, shown
-from distro_impl.notify_center import NotifyCenter
-from distro_impl.profiles import Profile
 from distro_protos import Json, without_nulls, write_json
 
 MAX_WRITTEN_BYTES = 4 * 2**20
@@ -50,15 +48,15 @@ class _Written:
 
 
 class ServiceStorage:
-    def __init__(self, clock: Clock, profile: Profile, clients: ClientManager, notify_center: NotifyCenter) -> None:
-        self._clock, self._clients = clock, clients
+    def __init__(self, core: Core, clients: ClientManager) -> None:
+        self._clock, self._clients = core.clock, clients
         self._views: dict[Service, tuple[PublishedInstance, ...]] = {}
         """By service its view. The instances are shared with the clients that published them."""
         self._written = _Written()
         self._stamps_ms: dict[Service, int] = {}
-        notify_center.subscribe(ServiceRemoved, self._drop)
-        if not profile.queries_read_pushed_view:
-            notify_center.subscribe(ServiceChanged, self._drop_view)
+        core.notify_center.subscribe(ServiceRemoved, self._drop)
+        if not core.profile.queries_read_pushed_view:
+            core.notify_center.subscribe(ServiceChanged, self._drop_view)
 
     def info(self, service: Service, *, clusters: str | None = "", healthy_only: bool = False) -> Json:
         """The list as a `ServiceInfo` in JSON."""

@@ -5,20 +5,20 @@ Reported at the moment of the change and in its order. Without an observer nothi
 
 from __future__ import annotations
 
-from distro_impl.clocks.clock import Clock
+from distro_impl.core import Core
 from distro_impl.events import NodeEvent, NodeEventKind, Observer
 from distro_impl.naming.client import Client
-from distro_impl.profiles import Profile, RevisionTakenOver
+from distro_impl.profiles import RevisionTakenOver
 
 
 class Watch:
     """Reports to the observer of one node, if there is one, until the node stops."""
 
-    def __init__(self, node: str, clock: Clock, observer: Observer | None, profile: Profile) -> None:
-        self._node, self._clock, self._observer = node, clock, observer
+    def __init__(self, core: Core, observer: Observer | None) -> None:
+        self._node, self._clock, self._observer = core.config.address, core.clock, observer
         self.changes = 0
         """The number of events, with or without an observer."""
-        self._keeps_copied_revision = profile.revision_taken_over is not RevisionTakenOver.NEVER
+        self._keeps_copied_revision = core.profile.revision_taken_over is not RevisionTakenOver.NEVER
 
     def notify(self, kind: NodeEventKind, client: Client, reason: str | None = None) -> None:
         """Something happened to `client`, which holds its state of now."""

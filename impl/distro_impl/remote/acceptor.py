@@ -11,10 +11,9 @@ from collections.abc import Callable, Collection, Mapping
 
 from google.protobuf.message import DecodeError
 
-from distro_impl.clocks.clock import Clock
+from distro_impl.core import Core
 from distro_impl.logs import logger
 from distro_impl.options import GrpcServerOptions
-from distro_impl.profiles import Profile
 from distro_impl.remote.connection import Connection, ConnectionMeta
 from distro_impl.remote.connection_manager import CONNECT_RESET, RESET_BODY, ConnectionManager, PeerKey, peer_address
 from distro_impl.remote.errors import (
@@ -31,7 +30,7 @@ from distro_impl.remote.errors import (
 from distro_impl.remote.handlers import Handler, Refusal, Reply, Request
 from distro_impl.remote.payloads import ConnectionSetupRequest, Response, read_body
 from distro_impl.transport.health import Health
-from distro_impl.transport.transport import InvalidRequestError, Server, ServerStream, Transport
+from distro_impl.transport.transport import InvalidRequestError, Server, ServerStream
 from distro_protos import Payload, encode
 
 ABILITIES = {"supportPersistentInstanceByGrpc": False}
@@ -44,38 +43,32 @@ class RequestAcceptor:
 
     def __init__(
         self,
-        *,
-        ip: str,
-        port: int,
+        core: Core,
         purpose: str,
+        port_offset: int,
         options: GrpcServerOptions,
-        transport: Transport,
-        forbidden: Collection[str],
-        clock: Clock,
-        profile: Profile,
+        *,
         connections: ConnectionManager,
         handlers: Mapping[str, Handler],
         refusal: Refusal,
         health: Health,
-        is_started: Callable[[], bool],
         is_member: Callable[[str], bool],
+        forbidden: Collection[str] = (),
     ) -> None:
         """`forbidden` are types of requests that are refused on this port. `is_member`: whether a connection that comes
         to this port from that address is taken for one of a member."""
-        self._ip, self._port, self._purpose = ip, port, purpose
-        self._options, self._transport = options, transport
-        self._refusal, self._health = refusal, health
-        self._forbidden, self._is_member = forbidden, is_member
-        self._clock, self._profile = clock, profile
-        self._connections, self._handlers, self._is_started = connections, handlers, is_started
+        self._core, self._clock, self._profile = core, core.clock, core.profile
+        self._purpose, self._port, self._options = purpose, core.config.port + port_offset, options
+        self._connections, self._handlers, self._refusal, self._health = connections, handlers, refusal, health
+        self._is_member, self._forbidden = is_member, forbidden
         self._server: Server | None = None
 
     async def start(self) -> None:
         """Raises PortInUseError."""
-        self._server = await self._transport.serve(
-            self._ip,
+        self._server = await self._core.transport.serve(
+            self._core.config.ip,
             self._port,
-            purpose=self._purpose,
+            purpose=f"{self._purpose} gRPC of node {self._core.config.address}",
             options=self._options,
             health=self._health,
             service=self,
@@ -107,7 +100,7 @@ class RequestAcceptor:
         type_name = payload.metadata.type
         if type_name in self._forbidden:
             raise NacosError(BAD_GATEWAY, f" invoke {type_name} from sdk is forbidden")
-        if not self._is_started():
+        if not self._clock.is_running:
             raise NacosError(INVALID_SERVER_STATUS, "Server is starting,please try later.")
         connection_id = self._connections.id_of(peer)
         if type_name == "ServerCheckRequest":
@@ -187,7 +180,7 @@ class RequestAcceptor:
         """Source: docs/protocol #connection-stream; null labels never get a connection registered upstream either."""
         if body.labels is None:
             return
-        too_early = connection.meta.is_sdk and not self._is_started()
+        too_early = connection.meta.is_sdk and not self._clock.is_running
         if too_early or not self._connections.register(connection):
             await self._refuse(connection)
         elif self._profile.ability_negotiation and body.ability_table is not None:

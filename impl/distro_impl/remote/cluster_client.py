@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from distro_impl.clocks.clock import Clock, Waiting
-from distro_impl.config import NodeConfig
+from distro_impl.clocks.clock import Waiting
+from distro_impl.core import Core
 from distro_impl.remote.connection_keeper import ConnectionKeeper
 from distro_impl.remote.peer_connection import PeerConnection, PeerUnreachableError
-from distro_impl.transport.transport import PeerLink, Transport
+from distro_impl.transport.transport import PeerLink
 from distro_protos import Message, UnreadableBodyError
 
 CONNECT_TIMEOUT_MS = 3_000
@@ -25,9 +25,10 @@ UNREGISTERED = 301
 class ClusterClient:
     """Requests to one peer."""
 
-    def __init__(self, own: NodeConfig, peer: str, clock: Clock, transport: Transport, link: PeerLink) -> None:
-        self._own, self._peer, self._clock, self._transport, self._link = own, peer, clock, transport, link
-        self._keeper = ConnectionKeeper(clock, peer, self._begin_to_open)
+    def __init__(self, core: Core, peer: str, link: PeerLink) -> None:
+        self._core, self._peer, self._clock, self._link = core, peer, core.clock, link
+        self._own_address = core.config.address
+        self._keeper = ConnectionKeeper(core.clock, peer, self._begin_to_open)
         self._open_connections: dict[PeerConnection, None] = {}  # retired ones too, until they are closed
         self._waiting: list[Waiting[PeerConnection | None]] | None = None  # for the attempt that is under way
 
@@ -79,13 +80,13 @@ class ClusterClient:
         self._waiting.append(waiting)
         connection = await waiting.taken()
         if connection is None:
-            raise PeerUnreachableError(f"{self._own.address} cannot connect to {self._peer}")
+            raise PeerUnreachableError(f"{self._own_address} cannot connect to {self._peer}")
         return connection
 
     def _begin_to_open(self) -> None:
         if self._waiting is None:
             self._waiting = []
-            self._clock.spawn(self._open(), f"{self._own.address} connects to {self._peer}")
+            self._clock.spawn(self._open(), f"{self._own_address} connects to {self._peer}")
 
     async def _open(self) -> None:
         connection = None
@@ -101,20 +102,13 @@ class ClusterClient:
             self._keeper.could_not_open()
 
     async def _set_up(self) -> PeerConnection:
-        connection = PeerConnection(
-            self._own,
-            self._peer,
-            self._clock,
-            self._transport,
-            self._link,
-            self._keeper.ended,
-            lambda closed: self._open_connections.pop(closed, None),
-        )
+        forget = self._open_connections.pop
+        connection = PeerConnection(self._core, self._peer, self._link, self._keeper.ended, lambda it: forget(it, None))
         self._open_connections[connection] = None
         try:
             await connection.set_up()
             if self._keeper.has_ended:
-                raise PeerUnreachableError(f"{self._peer} left while {self._own.address} connected to it")
+                raise PeerUnreachableError(f"{self._peer} left while {self._own_address} connected to it")
         except BaseException:
             connection.retire()
             raise

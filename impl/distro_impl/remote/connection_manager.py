@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator
 from itertools import count
 from urllib.parse import unquote
 
-from distro_impl.clocks.clock import Clock, Waiting
-from distro_impl.limits import ClientCounts, ConnectionLimits
-from distro_impl.profiles import Profile
+from distro_impl.clocks.clock import Waiting
+from distro_impl.core import Core
+from distro_impl.limits import ClientCounts
 from distro_impl.remote.connection import Connection, ConnectionBusyError
 from distro_impl.remote.connection_log import ConnectionLog
 from distro_impl.transport.transport import ServerStream
@@ -48,15 +48,13 @@ class ConnectionManager:
 
     def __init__(
         self,
-        clock: Clock,
-        profile: Profile,
-        limits: ConnectionLimits,
+        core: Core,
         connected: Callable[[Connection], None],
         disconnected: Callable[[Connection], None],
         log: ConnectionLog,
     ) -> None:
-        self._clock, self._profile, self._connected, self._disconnected = clock, profile, connected, disconnected
-        self.limits, self.log = limits, log
+        self._clock, self._connected, self._disconnected = core.clock, connected, disconnected
+        self.limits, self.log = core.config.connection_limits, log
         self.keeps_clients = False
         """Whether the end of a connection has no consequences any more: the node itself is about to end."""
         self._ids: OrderedDict[PeerKey, str] = OrderedDict()  # of transports without a stream

@@ -8,9 +8,9 @@ does is a matter of the release. Source: docs/protocol #ejector-answer, #ejector
 
 from __future__ import annotations
 
-from distro_impl.clocks.clock import Clock, side_by_side
+from distro_impl.clocks.clock import side_by_side
+from distro_impl.core import Core
 from distro_impl.logs import logger
-from distro_impl.profiles import Profile
 from distro_impl.remote.connection import Connection
 from distro_impl.remote.connection_manager import ConnectionManager
 
@@ -21,8 +21,8 @@ log = logger(__name__)
 
 
 class ConnectionEjector:
-    def __init__(self, clock: Clock, profile: Profile, connections: ConnectionManager) -> None:
-        self._clock, self._profile, self._connections = clock, profile, connections
+    def __init__(self, core: Core, connections: ConnectionManager) -> None:
+        self._clock, self._profile, self._connections = core.clock, core.profile, connections
 
     def start(self) -> None:
         self._check_after(FIRST_CHECK_MS)

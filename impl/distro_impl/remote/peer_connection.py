@@ -12,10 +12,10 @@ from typing import Any
 
 import grpc
 
-from distro_impl.clocks.clock import Clock
-from distro_impl.config import NodeConfig, cluster_target
+from distro_impl.config import cluster_target
+from distro_impl.core import Core
 from distro_impl.remote.payloads import SENDER_HEADER
-from distro_impl.transport.transport import ClientStream, PeerLink, Transport
+from distro_impl.transport.transport import ClientStream, PeerLink
 from distro_protos import Message, Payload, UnreadableBodyError, decode, encode
 
 SETUP_PROBES = 100
@@ -35,22 +35,21 @@ class PeerConnection:
 
     def __init__(
         self,
-        own: NodeConfig,
+        core: Core,
         peer: str,
-        clock: Clock,
-        transport: Transport,
         link: PeerLink,
         ended: Callable[[], None],
         closed: Callable[[PeerConnection], None],
     ) -> None:
-        self._own, self._peer, self._clock, self._link = own, peer, clock, link
+        own = self._own = core.config
+        self._peer, self._clock, self._link = peer, core.clock, link
         self._ended, self._closed = ended, closed
         tls, reply_bytes_max = own.options.cluster_server.tls, own.profile.reply_bytes_max
-        self._channel = transport.channel(cluster_target(peer), tls, reply_bytes_max)
+        self._channel = core.transport.channel(cluster_target(peer), tls, reply_bytes_max)
         self._under_way = 0
         self.is_usable = True
         self.is_open = True
-        self.last_answer_ms = clock.now_ms()
+        self.last_answer_ms = core.clock.now_ms()
 
     async def set_up(self) -> None:
         """ServerCheck, stream, set-up message, and a question whether that has arrived. Raises PeerUnreachableError.

@@ -1,4 +1,4 @@
-"""What every part of a node needs: its configuration, clock, transport, events, and observer."""
+"""What every part of a node needs: its configuration, and through that its profile; clock, transport and events."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from typing import Self
 from distro_impl.clocks.clock import Clock
 from distro_impl.clocks.lifetime import Lifetime
 from distro_impl.config import NodeConfig
-from distro_impl.events import Observer
-from distro_impl.naming.watch import Watch
 from distro_impl.notify_center import NotifyCenter
 from distro_impl.profiles import Profile
+from distro_impl.transport.grpc_transport import GrpcTransport
 from distro_impl.transport.transport import Transport
 
 
@@ -21,13 +20,11 @@ class Core:
     clock: Lifetime
     transport: Transport
     notify_center: NotifyCenter
-    watch: Watch
 
     @classmethod
-    def of(cls, config: NodeConfig, clock: Clock, transport: Transport, observer: Observer | None) -> Self:
-        lifetime = Lifetime(clock)
-        watch = Watch(config.address, lifetime, observer, config.profile)
-        return cls(config=config, clock=lifetime, transport=transport, notify_center=NotifyCenter(), watch=watch)
+    def of(cls, config: NodeConfig, clock: Clock, transport: Transport | None = None) -> Self:
+        transport = transport or GrpcTransport()
+        return cls(config=config, clock=Lifetime(clock), transport=transport, notify_center=NotifyCenter())
 
     @property
     def profile(self) -> Profile:
