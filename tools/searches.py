@@ -23,10 +23,12 @@ from pairs import Job, pairs
 from results import Row
 
 import distro_model
-from distro_model import PROFILES, PROPERTIES, Bounds, explore
+from distro_model.bounded.bounds import Bounds
 from distro_model.defects import breaking, repaired
+from distro_model.explorer import explore
 from distro_model.profile import Profile
-from distro_model.profiles import STRICT
+from distro_model.profiles import PROFILES, STRICT
+from distro_model.properties import PROPERTIES
 
 FAULTS = {"crashes": 1, "drops": 1, "swallows": 1}
 WHOLE = {

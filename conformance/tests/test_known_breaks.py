@@ -13,9 +13,12 @@ import pytest
 from distro_conformance.exploration.explored import SearchOptions, against_the_list, explore_profile
 from distro_conformance.findings import Judgement
 from distro_conformance.gate.options import BUDGETS
-from distro_model import PROFILES, PROPERTIES, Bounds, explore
+from distro_model.bounded.bounds import Bounds
 from distro_model.defects import DEFECTS, breaking, repaired
+from distro_model.explorer import explore
 from distro_model.mutants import with_mutant
+from distro_model.profiles import PROFILES
+from distro_model.properties import PROPERTIES
 
 BOUNDS = BUDGETS["quick"].explore[0]
 

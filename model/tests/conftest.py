@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from distro_model import PossibleStates, View, observe, start
 from distro_model.actions import Action, Advance
-from distro_model.clock.cluster import ClusterState, prologue
+from distro_model.clock.cluster import ClusterState, View, observe, prologue, start
 from distro_model.clock.traffic import Traffic
 from distro_model.messages import CallResult
+from distro_model.possible import PossibleStates
 from distro_model.profiles import Profile, profile_named
 
 sys.path.insert(0, str(Path(__file__).parent))

@@ -6,13 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from distro_model import Bounds, explore, property_named
+from distro_model.bounded.bounds import Bounds
 from distro_model.cluster.alarms import left_out, snapshot_source
 from distro_model.cluster.values import Connection, Life
 from distro_model.events import CallEnded, LeaseCheckDue, LoadDue, RequestReceived, TaskDue, VerifyDue
+from distro_model.explorer import explore
 from distro_model.messages import FAIL, SUCCESS, TIMEOUT, Delete, Snapshot, Verify
 from distro_model.node import Action, Client, Task, fresh_node
 from distro_model.profiles import STRICT
+from distro_model.properties import property_named
 from distro_model.properties.checks import misrevised, misrevised_above_0, settled, unloaded
 from distro_model.properties.steps import alarms, sent_by_non_owner
 

@@ -7,11 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from distro_model import PossibleStates, View, start
 from distro_model.actions import Advance, Connect, Crash, Cut, Drop, Heal, Hold, Register, Restart, Swallow
+from distro_model.clock.cluster import View, start
 from distro_model.events import CallEnded, LeaseCheckDue, RequestReceived
 from distro_model.messages import SUCCESS, UNREACHABLE, Answer, CallResult, Change, Delete, Report, Snapshot, Verify
 from distro_model.node import Client, Member, MemberState, fresh_node
+from distro_model.possible import PossibleStates
 from distro_model.profiles import NACOS_2_2_4, PROFILES, STRICT, profile_named
 from distro_model.rules import load
 from distro_model.step import step, whole_step

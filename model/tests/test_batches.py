@@ -6,14 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from distro_model import as_timed, explore, step, with_mutant
 from distro_model.actions import RegisterBatch
 from distro_model.events import CallEnded, RequestReceived, Send
+from distro_model.explorer import explore
 from distro_model.messages import FAIL, SUCCESS, Answer, CallResult, Change, Snapshot, addresses_of, batch_of
-from distro_model.mutants import mutant_named
+from distro_model.mutants import mutant_named, with_mutant
 from distro_model.node import Client, fresh_node
 from distro_model.profiles import STRICT
+from distro_model.repeating import as_timed
 from distro_model.rules import receive
+from distro_model.step import step
 
 
 class TestReceiving:

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import pytest
 
-from distro_model import PossibleStates, observe, start, with_mutant
 from distro_model.actions import (
     Advance,
     AnswerAgain,
@@ -42,9 +41,11 @@ from distro_model.actions import (
     Swallow,
 )
 from distro_model.clock import mutable_cluster
-from distro_model.clock.cluster import prologue
+from distro_model.clock.cluster import observe, prologue, start
 from distro_model.events import Event
+from distro_model.mutants import with_mutant
 from distro_model.node import MemberState
+from distro_model.possible import PossibleStates
 from distro_model.profiles import PROFILES, STRICT
 
 ONE, OTHER = "10.0.0.1:80", "10.0.0.2:80"

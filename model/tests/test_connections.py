@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from distro_model import Bounds, explore, property_named, step
+from distro_model.bounded.bounds import Bounds
 from distro_model.events import ConnectionCheckDue, ConnectionCheckEnds, DetectionAnswered, DetectionHandled
+from distro_model.explorer import explore
 from distro_model.node import Action, Client, Detection, fresh_node
 from distro_model.profiles import STRICT
+from distro_model.properties import property_named
 from distro_model.rules import connections
+from distro_model.step import step
 
 COUNTS_FIRST = STRICT.with_rules(connections.counts_first)
 

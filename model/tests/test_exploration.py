@@ -7,28 +7,18 @@ from functools import cache
 
 import pytest
 
-from distro_model import (
-    MUTANTS,
-    PROFILES,
-    PROPERTIES,
-    Bounds,
-    Kind,
-    NoTimesError,
-    PossibleStates,
-    UnknownMutantError,
-    UnknownProfileError,
-    UnknownPropertyError,
-    as_timed,
-    explore,
-    observe,
-    profile_named,
-    property_named,
-    start,
-    with_mutant,
-)
 from distro_model.actions import Crash, LoseReply, Swallow
-from distro_model.profiles import STRICT, beside_nodes
+from distro_model.bounded.bounds import Bounds
+from distro_model.clock.cluster import observe, start
+from distro_model.explorer import explore
+from distro_model.mutants import MUTANTS, UnknownMutantError, with_mutant
+from distro_model.possible import PossibleStates
+from distro_model.profiles import PROFILES, STRICT, UnknownProfileError, beside_nodes, profile_named
+from distro_model.properties import PROPERTIES, UnknownPropertyError, property_named
+from distro_model.repeating import as_timed
 from distro_model.search.results import until_found
+from distro_model.search.system import Kind
+from distro_model.timing import NoTimesError
 
 SMALL = Bounds(nodes=2, clients=1, changes=1, drops=0, swallows=0)
 

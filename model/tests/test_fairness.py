@@ -7,12 +7,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from distro_model import Bounds, explore, property_named, with_mutant
 from distro_model.bounded import placed
+from distro_model.bounded.bounds import Bounds
 from distro_model.bounded.cluster import bounded_cluster
 from distro_model.cluster import nodes
-from distro_model.explorer import LIVENESS_STATES
+from distro_model.explorer import LIVENESS_STATES, explore
+from distro_model.mutants import with_mutant
 from distro_model.profiles import PROFILES, STRICT
+from distro_model.properties import property_named
 from distro_model.rules import sync
 from distro_model.search.graph import StateGraph, state_graph
 from distro_model.search.results import until_found

@@ -6,12 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from distro_model import PROFILES, PROPERTIES, Bounds, explore
+from distro_model.bounded.bounds import Bounds
 from distro_model.bounded.cluster import bounded_cluster
 from distro_model.events import CallEnded, LeaseCheckDue, LoadDue, RequestReceived, TaskDue
+from distro_model.explorer import explore
 from distro_model.messages import FAIL, TIMEOUT, UNREACHABLE, Answer, CallResult, Change, Delete, Report, batch_of
 from distro_model.node import Action, Client, Member, MemberState, NodeState, Task, fresh_node
-from distro_model.profiles import RELEASES, STRICT
+from distro_model.profiles import PROFILES, RELEASES, STRICT
+from distro_model.properties import PROPERTIES
 from distro_model.rules import load, torn
 from distro_model.search.graph import state_graph
 from distro_model.step import whole_step

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from distro_model import Bounds, explore, step
+from distro_model.bounded.bounds import Bounds
 from distro_model.cluster.half_open import break_silently, reconnect
 from distro_model.cluster.values import Call, Link, Phase
 from distro_model.events import VerifyDue
+from distro_model.explorer import explore
 from distro_model.messages import SUCCESS, Delete
 from distro_model.node import Client, fresh_node
 from distro_model.profiles import STRICT
 from distro_model.rules.health import is_tested
+from distro_model.step import step
 
 SENDING_COUNTS = replace(STRICT, sending_counts_as_activity=True)
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from distro_model import Bounds, explore
+from distro_model.bounded.bounds import Bounds
 from distro_model.events import BeatCheckDue, CallEnded, MembersListed, RequestReceived, TaskDue
+from distro_model.explorer import explore
 from distro_model.messages import FAIL, SUCCESS, Change, Delete, Verify
 from distro_model.node import Action, Client, Member, MemberState, NodeState, Task, fresh_node
 from distro_model.profiles import PROFILES, STRICT, Profile, beside_nodes

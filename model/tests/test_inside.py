@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 
-from distro_model import MUTANTS, Bounds, NoTimesError, as_timed, explore, step, with_mutant
+from distro_model.bounded.bounds import Bounds
 from distro_model.events import (
     ClientConnected,
     ClientDisconnected,
@@ -24,6 +24,7 @@ from distro_model.events import (
     TaskDue,
     VerifyDue,
 )
+from distro_model.explorer import explore
 from distro_model.local_events import (
     ClientChanged,
     ClientReleased,
@@ -34,11 +35,15 @@ from distro_model.local_events import (
     ServiceRegistered,
 )
 from distro_model.messages import CallResult, Change, Delete
+from distro_model.mutants import MUTANTS, with_mutant
 from distro_model.node import Action, fresh_node
 from distro_model.profiles import STRICT
+from distro_model.repeating import as_timed
 from distro_model.rules import clients, notify, sync
 from distro_model.rules.index import corrections, queried
 from distro_model.rules.notify import first_events
+from distro_model.step import step
+from distro_model.timing import NoTimesError
 
 INDEXED = replace(STRICT, keeps_index=True)
 QUEUED = replace(INDEXED, event_queue=2)

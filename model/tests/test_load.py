@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from distro_model import PossibleStates, View, start, with_mutant
 from distro_model.actions import Advance, Connect, Crash, Cut, Drop, Heal, Hold, Register, Restart
-from distro_model.clock.cluster import observe, prologue
+from distro_model.clock.cluster import View, observe, prologue, start
 from distro_model.events import CallEnded, LoadDue, RequestReceived, Send
 from distro_model.messages import FAIL, TIMEOUT, UNREACHABLE, Answer, CallResult, Change, Snapshot
+from distro_model.mutants import with_mutant
 from distro_model.node import Client, Member, MemberState, fresh_node
+from distro_model.possible import PossibleStates
 from distro_model.profiles import NACOS_2_2_4, STRICT, profile_named
 from distro_model.step import step
 

@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 
-from distro_model import Bounds, explore
+from distro_model.bounded.bounds import Bounds
 from distro_model.events import (
     BeatCheckDue,
     CallEnded,
@@ -20,6 +20,7 @@ from distro_model.events import (
     RequestReceived,
     TaskDue,
 )
+from distro_model.explorer import explore
 from distro_model.messages import FAIL, NOT_THE_OWNER, SUCCESS, UNREACHABLE, Change, Report, Verify
 from distro_model.node import Action, Client, Member, MemberState, Task, fresh_node
 from distro_model.profiles import STRICT

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from distro_model import Bounds, explore, step
+from distro_model.bounded.bounds import Bounds
 from distro_model.events import (
     ClientConnected,
     ClientDisconnected,
@@ -13,9 +13,11 @@ from distro_model.events import (
     MetadataDeleted,
     OperatorSet,
 )
+from distro_model.explorer import explore
 from distro_model.node import fresh_node
 from distro_model.profiles import STRICT
 from distro_model.rules import metadata
+from distro_model.step import step
 
 ADDRESS = "10.0.0.1:80"
 FORGETS = STRICT.with_rules(metadata.is_always_marked)

@@ -13,7 +13,6 @@ from zlib import crc32
 
 import pytest
 
-from distro_model import MUTANTS, PossibleStates, start, with_mutant
 from distro_model.actions import (
     Advance,
     Connect,
@@ -39,7 +38,9 @@ from distro_model.actions import (
     Resume,
     Swallow,
 )
-from distro_model.clock.cluster import prologue
+from distro_model.clock.cluster import prologue, start
+from distro_model.mutants import MUTANTS, with_mutant
+from distro_model.possible import PossibleStates
 from distro_model.profiles import STRICT
 from distro_model.simulation.cluster import SimulatedCluster
 from distro_model.simulation.scheduler import Scheduler

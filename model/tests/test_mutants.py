@@ -7,11 +7,12 @@ from dataclasses import replace
 import pytest
 from common_clusters import CLUSTERS
 
-from distro_model import MUTANTS, PROPERTIES, Kind, explore, with_mutant
-from distro_model.mutants import checked
+from distro_model.explorer import explore
+from distro_model.mutants import MUTANTS, checked, with_mutant
 from distro_model.profiles import STRICT
-from distro_model.properties import UnknownPropertyError
+from distro_model.properties import PROPERTIES, UnknownPropertyError
 from distro_model.rules.rule import is_own
+from distro_model.search.system import Kind
 
 SAFETY = [each for each in PROPERTIES.values() if each.kind is Kind.ALWAYS]
 

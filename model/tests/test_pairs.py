@@ -9,7 +9,7 @@ import pytest
 import searches as program
 from pairs import BUDGETS, pairs
 
-from distro_model import Bounds
+from distro_model.bounded.bounds import Bounds
 from distro_model.defects.table import DEFECTS
 
 SIZES = {"nodes", "clients", "ip_clients", "changes", "services", "in_flight", "max_states", "lease_periods"}

@@ -6,9 +6,10 @@ from functools import cache
 
 import pytest
 
-from distro_model import PROFILES, PROPERTIES, explore
+from distro_model.explorer import explore
 from distro_model.mutants import MUTANTS
-from distro_model.profiles import RELEASES
+from distro_model.profiles import PROFILES, RELEASES
+from distro_model.properties import PROPERTIES
 
 NOT_SHOWN = {
     "B37": "the form of 2.0.0 is an exception in the sender, the entry's other form is in every release",

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import pytest
 
-from distro_model import View
 from distro_model.actions import (
     Advance,
     Connect,
@@ -19,6 +18,7 @@ from distro_model.actions import (
     Release,
     Swallow,
 )
+from distro_model.clock.cluster import View
 from distro_model.messages import CallResult
 from distro_model.node import Action, Task, fresh_node
 from distro_model.profiles import PROFILES, STRICT

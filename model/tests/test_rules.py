@@ -7,16 +7,18 @@ from typing import get_args
 
 import pytest
 
-from distro_model import MUTANTS, PROFILES, PossibleStates, Rejection, observe, start, step, with_mutant
 from distro_model.actions import Advance, Connect, Register, Restart, Swallow
+from distro_model.clock.cluster import observe, start
 from distro_model.events import CallEnded, Event, RequestReceived
 from distro_model.messages import CallResult, Change, Delete, Operation, Request, Verify
+from distro_model.mutants import MUTANTS, with_mutant
 from distro_model.node import Client, fresh_node
-from distro_model.profiles import STRICT, Profile
+from distro_model.possible import PossibleStates, Rejection
+from distro_model.profiles import PROFILES, STRICT, Profile
 from distro_model.rules import ip_clients, receive, sync, verify
 from distro_model.rules.rule import RULES, NotARuleError, asked_by, instead_of, name_of, rule
 from distro_model.rules.watching import Taken, counting, watched
-from distro_model.step import BY_INPUT
+from distro_model.step import BY_INPUT, step
 
 COPY = fresh_node("b", ["a"], 0).with_client(Client("c1", False, 2, (("web", "10.0.0.1:80"),), 0))
 VERIFY = RequestReceived(0, "a", Verify("c1", 3))

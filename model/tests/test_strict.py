@@ -13,18 +13,22 @@ from dataclasses import replace
 
 import pytest
 
-from distro_model import PROPERTIES, Bounds, Kind, explore, property_named, with_mutant
+from distro_model.bounded.bounds import Bounds
 from distro_model.bounded.periods import overdue
 from distro_model.cluster.budget import Clock
 from distro_model.cluster.http_clients import accepted
 from distro_model.cluster.values import Connection, IpLife, Life
 from distro_model.events import CallEnded, HttpAction, HttpReceived, LeaseCheckDue
+from distro_model.explorer import explore
 from distro_model.messages import SUCCESS, Change, Delete
+from distro_model.mutants import with_mutant
 from distro_model.node import Client, MemberState, fresh_node
 from distro_model.profiles import STRICT
+from distro_model.properties import PROPERTIES, property_named
 from distro_model.properties.ip_checks import unchanged_by_beat
 from distro_model.rules.ip_clients import is_not_superseded
 from distro_model.search.results import until_found
+from distro_model.search.system import Kind
 from distro_model.step import step
 
 NO_FAULTS = {"drops": 0, "swallows": 0}

@@ -7,10 +7,13 @@ from functools import cache
 
 import pytest
 
-from distro_model import MUTANTS, Bounds, Exploration, explore, property_named, with_mutant
 from distro_model.actions import Connect, Drop, Register
+from distro_model.bounded.bounds import Bounds
 from distro_model.bounded.cluster import bounded_cluster
+from distro_model.explorer import Exploration, explore
+from distro_model.mutants import MUTANTS, with_mutant
 from distro_model.profiles import STRICT, Profile
+from distro_model.properties import property_named
 from distro_model.rules import receive, sync
 from distro_model.rules.rule import Function
 from distro_model.search.graph import state_graph

@@ -8,7 +8,6 @@ from random import Random
 
 import pytest
 
-from distro_model import IllegalActionError, PossibleStates, Rejection, View, apply, enabled, observe, start
 from distro_model.actions import (
     Action,
     Advance,
@@ -30,10 +29,11 @@ from distro_model.actions import (
     Swallow,
 )
 from distro_model.clock import instants
-from distro_model.clock.cluster import Outcome, prologue
+from distro_model.clock.cluster import IllegalActionError, Outcome, View, apply, enabled, observe, prologue, start
 from distro_model.clock.traffic import Ended, Traffic
 from distro_model.messages import CallResult, Operation
 from distro_model.node import MemberState
+from distro_model.possible import PossibleStates, Rejection
 from distro_model.profiles import NACOS_2_0_4, NACOS_2_2_4, STRICT, Profile
 
 WEB_1 = "10.0.0.1:80 v=1"

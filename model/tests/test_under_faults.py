@@ -13,23 +13,25 @@ from zlib import crc32
 
 import pytest
 
-from distro_model import MUTANTS, PROPERTIES, Bounds, Kind, with_mutant
+from distro_model.bounded.bounds import Bounds
 from distro_model.bounded.cluster import bounded_cluster
 from distro_model.bounded.layout import BUDGET, node_column
 from distro_model.cluster.budget import Budget
 from distro_model.events import Reply
 from distro_model.explorer import search_compiled
 from distro_model.messages import SUCCESS
+from distro_model.mutants import MUTANTS, with_mutant
 from distro_model.node import Step
 from distro_model.profile import Profile
 from distro_model.profiles import STRICT
+from distro_model.properties import PROPERTIES
 from distro_model.properties.under_faults import FAULTS, NOT_JUDGED, Fault
 from distro_model.rules import owners, receive, verify
 from distro_model.rules.rule import instead_of
 from distro_model.search.graph import NoGraphError, state_graph
 from distro_model.search.liveness import search_liveness
 from distro_model.search.results import Limits
-from distro_model.search.system import NO_GUARD, Alternative, Chain, Lookup, System, Value, findings_in
+from distro_model.search.system import NO_GUARD, Alternative, Chain, Kind, Lookup, System, Value, findings_in
 
 MOST_STATES = 1_000_000
 MOST_OF_GRAPH = 400_000

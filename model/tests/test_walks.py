@@ -4,28 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from distro_model import (
-    Bounds,
-    NoTimesError,
-    PossibleStates,
-    as_timed,
-    explore,
-    observe,
-    profile_named,
-    property_named,
-    start,
-    with_mutant,
-)
 from distro_model.actions import Advance, Crash, Deliver, LoseReply, Register, RegisterBatch, Swallow
+from distro_model.bounded.bounds import Bounds
 from distro_model.bounded.cluster import bounded_cluster
 from distro_model.bounded.view import situation_of
-from distro_model.clock.cluster import prologue, views_of
-from distro_model.mutants import mutant_named
+from distro_model.clock.cluster import observe, prologue, start, views_of
+from distro_model.explorer import explore
+from distro_model.mutants import mutant_named, with_mutant
+from distro_model.possible import PossibleStates
+from distro_model.profiles import profile_named
+from distro_model.properties import property_named
+from distro_model.repeating import as_timed
 from distro_model.search.graph import StateGraph, state_graph
 from distro_model.search.results import Run
 from distro_model.search.system import Finding
 from distro_model.search.tours import rarest, transition_tours
-from distro_model.timing import TimedWalk, Timing, whole
+from distro_model.timing import NoTimesError, TimedWalk, Timing, whole
 
 STRICT = profile_named("strict")
 SMALL = Bounds(changes=1, in_flight=1)

@@ -32,7 +32,6 @@ from distro_spark.doubts import (
 from distro_spark.engine import PART_ROWS, Columns, Engine
 from distro_spark.errors import UnknownInvariantError
 from distro_spark.invariants import INVARIANTS, NEEDS, Invariant
-from distro_spark.replay import REPLAY_ROWS, replayed, replaying
 from distro_spark.responsibility import COLUMNS as INTERVALS
 from distro_spark.responsibility import MEASURED, intervals, responsibility_of
 from distro_spark.result import (
@@ -128,6 +127,8 @@ def _measured(
 
 
 def _replay(engine: Engine, cluster: Cluster) -> Replay:
+    from distro_spark.replay import REPLAY_ROWS, replayed, replaying  # noqa: PLC0415 - loads the model's clusters
+
     judge, columns = replaying(cluster, engine.of_nodes(cluster))
     parts = engine.of_clients(cluster, judge, columns, REPLAY_ROWS)
     return replayed([row for part in parts for row in part.to_dicts()])

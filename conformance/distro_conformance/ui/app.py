@@ -27,8 +27,9 @@ from distro_conformance.ui.recorded import Recorded, opened, played
 from distro_conformance.ui.stories import STORIES, Story, begin, meaning, next_story
 from distro_conformance.ui.walk import Setting, Walk, grouped
 from distro_conformance.verdict import UsageError
-from distro_model import MUTANTS, PROFILES
 from distro_model.bounded.bounds import Bounds
+from distro_model.mutants import MUTANTS
+from distro_model.profiles import PROFILES
 
 COOKIE = "distrocheck-ui"
 BOUNDS_SHOWN = ("nodes", "clients", "changes", "crashes", "drops", "swallows", "in_flight")
