@@ -172,7 +172,9 @@ def _rules() -> tuple[Entry, ...]:
         }
         return Entry.of(rule.name, rule.sentence, details)
 
-    return tuple(map(entry_of, RULES.values()))
+    import distro_model.step  # noqa: F401, PLC0415 - imports every rule
+
+    return tuple(map(entry_of, sorted(RULES.values(), key=lambda rule: rule.own.__module__)))
 
 
 def cited_in(text: str) -> frozenset[str]:

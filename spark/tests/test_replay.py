@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from distro_conformance.simulation.run import SimulationOptions, simulate
 from distro_model.profiles import profile_named
 from distro_model.simulation.faults import faults_named
-from distro_spark import check as checking
+from distro_spark import replay as replaying
 from distro_spark.result import Rejected
 from distro_traces.event import Event, Kind, Outcome
 from distro_traces.ndjson import Recorder, TraceFile
@@ -74,7 +74,7 @@ def test_it_agrees_with_validate(spark: SparkSession, tmp_path: Path, monkeypatc
     traces = corpus(tmp_path / "traces", tmp_path)
     alone = {run: validate(t.header, t.events, profile_named(t.header.profile)) for run, t in traces.items()}
     result = on_both(spark, tmp_path / "traces", invariants=["INV-OWNER"], replay=True)
-    monkeypatch.setattr(checking, "REPLAY_ROWS", 900)
+    monkeypatch.setattr(replaying, "REPLAY_ROWS", 900)
     in_parts = in_process(tmp_path / "traces", invariants=["INV-OWNER"], replay=True)
     assert in_parts.without_times() == result
     together = result.replay
