@@ -76,8 +76,7 @@ def _invariants() -> tuple[Entry, ...]:
         if name in INVARIANTS:
             on_traces = INVARIANTS[name]
             details["on traces"] = on_traces.text
-            rows = "the rows of each client" if on_traces.find else "the nodes' own rows"
-            details["judged by"] = f"{rows}, from {on_traces.needs}" + (
+            details["judged by"] = f"the rows of each client, from {on_traces.needs}" + (
                 ", at checkpoints" if on_traces.needs_checkpoint else ""
             )
         breaks = (

@@ -31,7 +31,8 @@ from distro_spark.doubts import (
 )
 from distro_spark.engine import PART_ROWS, Columns, Engine
 from distro_spark.errors import UnknownInvariantError
-from distro_spark.invariants import INVARIANTS, NEEDS, Invariant
+from distro_spark.invariants import INVARIANTS, NEEDS
+from distro_spark.invariants.registry import Invariant
 from distro_spark.responsibility import COLUMNS as INTERVALS
 from distro_spark.responsibility import MEASURED, intervals, responsibility_of
 from distro_spark.result import (

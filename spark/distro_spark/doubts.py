@@ -13,7 +13,7 @@ import polars as pl
 
 from distro_spark.cluster import Cluster
 from distro_spark.history import Row
-from distro_spark.invariants import Invariant
+from distro_spark.invariants.registry import Invariant
 from distro_spark.result import InvariantResult
 from distro_traces.event import Kind
 from distro_traces.invalid import InvalidRecording

@@ -29,13 +29,6 @@ renews = is_applied | (replied & is_verify & succeeded)
 """A copy was applied, or a verify of it confirmed."""
 
 
-words = pl.format(
-    *("{} of {} at {} ms (seq {}{})", c("kind").cast(pl.String), "node", "at_ms", "seq"),
-    pl.format(", message {}", "message").fill_null(""),
-)
-"""A row as text, like `str(Row)`."""
-
-
 def stamped(content: str, revision: str) -> pl.Expr:
     """A content with its revision, as text; null without content."""
     return pl.format("{} (revision {})", content, c(revision).cast(pl.String).fill_null("None"))
@@ -71,6 +64,11 @@ def call_before(condition: pl.Expr, column: str = "row") -> pl.Expr:
 
 def _latest(condition: pl.Expr) -> pl.Expr:
     return pl.when(condition).then("row").forward_fill()
+
+
+def of_row(row: str, column: str) -> pl.Expr:
+    """The value that a column has in the row of that number; only where all rows of a timeline are."""
+    return c(column).gather(c(row))
 
 
 def in_copy(row: pl.Expr) -> pl.Expr:

@@ -51,9 +51,9 @@ from distro_spark.expressions import (
     is_gone,
     is_own,
     neighbour,
+    of_row,
     sent,
     until,
-    words,
 )
 from distro_spark.history import FIELDS
 from distro_traces.content import NOTHING_PUBLISHED
@@ -201,15 +201,6 @@ class Timeline:
         )
         return found.sort("place")["row"]
 
-    def words(self, frame: pl.DataFrame, row: str) -> pl.Series:
-        """The rows of those numbers as text, like `str(Row)`."""
-        found = self.of(frame.select(row), row, "kind", "node", "at_ms", "seq", "message")
-        return found.select(words).to_series()
-
-    def client(self) -> pl.Expr:
-        """The name of the client whose number is in `client_no`."""
-        return pl.lit(pl.Series(self.clients, dtype=pl.String)).gather(c("client_no"))
-
     def name(self, node: str) -> pl.Expr:
         """The name of the node whose number is in that column."""
         return pl.lit(self.cluster.nodes["node"]).gather(c(node))
@@ -218,11 +209,6 @@ class Timeline:
 def first_of(frame: pl.DataFrame, by: str | Sequence[str], *order: str) -> pl.DataFrame:
     """Of the rows with the same values in `by` the first in that order."""
     return frame.sort(order).unique(by, keep="first", maintain_order=True)
-
-
-def either(*found: pl.DataFrame) -> pl.DataFrame:
-    """The violations that several finders of an invariant have found."""
-    return pl.concat([each for each in found if not each.is_empty()] or [NOTHING], how="diagonal")
 
 
 def swept(steps: pl.DataFrame, by: Sequence[str], at: str, *counts: str) -> pl.DataFrame:
@@ -309,19 +295,14 @@ def _with_past(rows: pl.DataFrame) -> pl.DataFrame:
             gone=before(is_gone),
         )
         .with_columns(
-            held=_at("state", "content"),
-            held_revision=pl.when(_at("state", "content").is_not_null()).then(_at("state", "revision")),
+            held=of_row("state", "content"),
+            held_revision=pl.when(of_row("state", "content").is_not_null()).then(of_row("state", "revision")),
             is_native=c("own").is_not_null() & (c("own") > c("gone").fill_null(-1)),
         )
         .with_columns(native_from=until(~c("is_native")))
         .drop("new_copy", "new_life")
         .collect()
     )
-
-
-def _at(row: str | pl.Expr, column: str) -> pl.Expr:
-    """The value that a column has in the row of that number; only where `rows` are whole."""
-    return c(column).gather(c(row) if isinstance(row, str) else row)
 
 
 def sorted_parts(rows: pl.DataFrame, size: int) -> Iterator[pl.DataFrame]:

@@ -19,7 +19,8 @@ from distro_spark.cluster import Cluster
 from distro_spark.expressions import c
 from distro_spark.frames import EVENT_TYPES
 from distro_spark.history import CALLS, ClientHistory, Finding, Row
-from distro_spark.invariants import INVARIANTS, Invariant
+from distro_spark.invariants import INVARIANTS
+from distro_spark.invariants.registry import Finder, Invariant, filled
 from distro_spark.result import REFERENCE
 from distro_spark.symptoms import known_bug, symptoms_of
 from distro_spark.timeline import Timeline, timeline
@@ -72,44 +73,43 @@ def _of_invariant(t: Timeline, invariant: Invariant, seconds: dict[str, float]) 
 
 
 def findings_of_clients(t: Timeline, invariant: Invariant) -> Iterator[Finding]:
-    if invariant.find is None or not t.rows.height:
-        return
-    found = invariant.find(t)
-    judged = t.cluster.judged[invariant.name]
-    if len(judged) < len(t.cluster.names):
-        found = found.filter(c("g").is_in(list(judged)))
-    yield from _findings(t, invariant.name, found, invariant.says, invariant.expects)
+    for finder in invariant.finders if t.rows.height else ():
+        if not finder.of_nodes:
+            found = finder.find(t)
+            yield from _findings(t, invariant.name, finder, found.filter(t.judged(invariant.name)))
 
 
 def findings_of_nodes(t: Timeline, invariant: Invariant) -> Iterator[Finding]:
-    if invariant.of_nodes is not None:
-        found, words = invariant.of_nodes(t), (invariant.of_nodes_says, invariant.of_nodes_expects)
-        yield from _findings(t, invariant.name, found, *words)
+    for finder in invariant.finders:
+        if finder.of_nodes:
+            yield from _findings(t, invariant.name, finder, finder.find(t))
 
 
-def _findings(t: Timeline, name: str, found: pl.DataFrame, says: str, expects: str) -> Iterator[Finding]:
+def _findings(t: Timeline, name: str, finder: Finder, found: pl.DataFrame) -> Iterator[Finding]:
     """The violations with messages, and the client's history where the release may have a known defect."""
     if found.is_empty():
         return
     history = cache(partial(_history, t))
-    rows = _rows(t, {*found["first"].drop_nulls(), *found["last"]})
-    for line in found.iter_rows(named=True):
-        g, first_no, last_no = (line.pop(column) for column in ("g", "first", "last"))
-        last, number = rows[last_no]
-        first, of_first = rows[last_no if first_no is None else first_no]
-        number = line.pop("client_no", of_first if number is None else number)
-        after = line.pop("after", last.message)
+    if "client_no" not in found.columns:
+        places = (pl.when(c(at) >= 0).then(at) for at in ("last", "first"))
+        found = found.with_columns(client_no=pl.coalesce(pl.lit(t.rows["client_no"]).gather(at) for at in places))
+    further = [column for column in found.columns if column.endswith("_row")]
+    rows = _rows(t, {number for column in ("first", "last", *further) for number in found[column].drop_nulls()})
+    for line in found.with_columns(c("first").fill_null(c("last"))).iter_rows(named=True):
+        g, number, first, last = (line.pop(column) for column in ("g", "client_no", "first", "last"))
+        line |= {column.removesuffix("_row"): rows.get(line.pop(column)) for column in further}
+        after = line.pop("after", rows[last].message)
         run, node = t.cluster.runs[g], t.cluster.names[g]
         client, profile = "" if number is None else t.clients[number], t.cluster.headers[run].profile
-        words = {**line, "node": node, "client": client, "first": first, "last": last, "after": after}
+        words = {**line, "node": node, "client": client, "first": rows[first], "last": rows[last], "after": after}
         may_be_known = symptoms_of(name, profile)
         yield Finding(
             history=history(run, number) if may_be_known else ClientHistory(run, profile, client),
             node=node,
-            first=first,
-            last=last,
-            says=shortened(says.format_map(words)),
-            expects=shortened(expects.format_map(words)),
+            first=rows[first],
+            last=rows[last],
+            says=shortened(filled(finder.says, words)),
+            expects=shortened(filled(finder.expects, words)),
             after=after,
             evidence={key: value for key, value in line.items() if not key.startswith("_")},
         )
@@ -140,12 +140,11 @@ def _reference(prefix: str, row: Row) -> dict[str, Any]:
     return {f"{prefix}_{name}": getattr(row, name) for name in REFERENCE}
 
 
-def _rows(t: Timeline, numbers: Iterable[int]) -> Mapping[int, tuple[Row, int | None]]:
-    """The rows of those numbers, each with the number of its client."""
-    marks = {number: (t.cluster.mark_rows[-1 - number], None) for number in numbers if number < 0}
+def _rows(t: Timeline, numbers: Iterable[int]) -> Mapping[int, Row]:
+    """The rows of those numbers."""
+    marks = {number: t.cluster.mark_rows[-1 - number] for number in numbers if number < 0}
     wanted = [number for number in numbers if number >= 0]
-    frame = t.rows.select(*Row._fields, "client_no")[wanted] if wanted else t.rows.clear()
-    return {**marks, **dict(zip(wanted, zip(rows_in(frame), frame["client_no"], strict=True), strict=True))}
+    return {**marks, **dict(zip(wanted, rows_in(t.rows[wanted]), strict=True))}
 
 
 def rows_in(frame: pl.DataFrame) -> list[Row]:

@@ -25,7 +25,8 @@ from distro_spark.invariants import (
     silent,
     source,
 )
-from distro_spark.invariants.registry import Invariant, Needs
+from distro_spark.invariants.registry import Invariant
+from distro_spark.needs import Needs
 
 INVARIANTS: dict[str, Invariant] = {
     each.name: each
@@ -56,5 +57,3 @@ INVARIANTS: dict[str, Invariant] = {
 }
 
 NEEDS: dict[str, Needs] = {name: invariant.needs for name, invariant in INVARIANTS.items()}
-
-__all__ = ["INVARIANTS", "NEEDS", "Invariant", "Needs"]

@@ -17,9 +17,10 @@ from __future__ import annotations
 import polars as pl
 
 from distro_spark.expressions import c, call_before, ended, is_change, is_delete, is_owned, is_sync, succeeded
-from distro_spark.invariants.registry import Invariant, Needs
+from distro_spark.invariants.registry import Invariant
+from distro_spark.needs import Needs
 from distro_spark.reasons import reasons_of_calls
-from distro_spark.timeline import NOTHING, Timeline, either
+from distro_spark.timeline import NOTHING, Timeline
 from distro_traces.header import WITHOUT_REVISIONS
 
 TIMED_OUT_AND_REPEATED_MS = 3_000 + 3_000
@@ -29,35 +30,21 @@ MOMENT_MS = 50
 """Half a tick of the engine. A tick takes the due tasks; then each worker in turn reads the client and calls."""
 
 
-def unprovoked(t: Timeline) -> pl.DataFrame:
-    return either(_sent_again(t), _without_cause(t))
+INVARIANT = Invariant(
+    "INV-AIM",
+    "A client is sent to a member only when it changes or ends, and again only when a call to that member fails.",
+    needs=Needs(state=True, sent=("CHANGE", "DELETE", "VERIFY"), revision=True, lossless=True),
+    not_on=WITHOUT_REVISIONS,
+)
+EXPECTS = "{node} sends {client} only to the member whose call failed"
 
 
-def _without_cause(t: Timeline) -> pl.DataFrame:
-    """The first call about a client of a connection, and the first one after a DELETE that succeeded, where nothing has
-    queued it since the start of the node."""
-    calls = reasons_of_calls(t)
-    starts = t.cluster.lives.filter(begin_kind="node_started").select("life")
-    calls = t.of(calls, "row", "life", "op", "message", "revision", "copy").join(starts, "life", maintain_order="left")
-    deleted = t.calls.filter(ended & is_delete & succeeded).select("begin", "to", "message", is_done=pl.lit(value=True))
-    calls = calls.join(deleted, ["begin", "to", "message"], how="left", maintain_order="left")
-    by = ("begin", "to")
-    before = {f"before_{name}": c(name).shift(1).over(by) for name in ("row", "message", "is_done")}
-    calls = calls.with_columns(**before).filter(c("first").is_null())
-    found = calls.filter(c("before_row").is_null() | c("before_is_done").fill_null(value=False)).sort("row")
-    deleted_by = pl.format("{} had confirmed its end as {}, and it has not come since", t.name("to"), "before_message")
-    return found.select(
-        "g",
-        "revision",
-        first="before_row",
-        last="row",
-        after="before_message",
-        peer=t.name("to"),
-        _but=deleted_by.fill_null("nothing of it has changed since it is there"),
-    )
-
-
-def _sent_again(t: Timeline) -> pl.DataFrame:
+@INVARIANT.found_by(
+    "{node} sent {client} to {peer} in {last}; {peer} had confirmed the same content as {confirmed}, and no call to it "
+    "failed since[; the call that failed in between is {_failure}, to {_failed_to}]",
+    EXPECTS,
+)
+def sent_again(t: Timeline) -> pl.DataFrame:
     sends = c("is_sent") & is_change
     calls = t.of(t.calls, "row", "state", "revision", "digest")
     calls = t.of(calls, "state", state_ms="at_ms")
@@ -111,9 +98,6 @@ def _with_failures(t: Timeline, uncaused: pl.DataFrame) -> pl.DataFrame:
     )
     last = failures.sort("failure").group_by("row").last().select("row", "failure", "failed_message", "failed_to")
     uncaused = uncaused.join(last, "row", how="left", maintain_order="left")
-    cause = pl.format(
-        "; the call that failed in between is {}, to {}", t.words(uncaused, "failure"), t.name("failed_to")
-    )
     return uncaused.select(
         "g",
         "revision",
@@ -122,19 +106,33 @@ def _with_failures(t: Timeline, uncaused: pl.DataFrame) -> pl.DataFrame:
         after=pl.coalesce("failed_message", "before_message"),
         peer=t.name("to"),
         confirmed="before_message",
-        _but=pl.format(
-            "{} had confirmed the same content as {}, and no call to it failed since{}",
-            *(t.name("to"), "before_message", cause.fill_null("")),
-        ),
+        _failure_row="failure",
+        _failed_to=t.name("failed_to"),
     )
 
 
-INVARIANT = Invariant(
-    "INV-AIM",
-    "A client is sent to a member only when it changes or ends, and again only when a call to that member fails.",
-    unprovoked,
-    "{node} sent {client} to {peer} in {last}; {_but}",
-    "{node} sends {client} only to the member whose call failed",
-    needs=Needs(state=True, sent=("CHANGE", "DELETE", "VERIFY"), revision=True, lossless=True),
-    not_on=WITHOUT_REVISIONS,
+@INVARIANT.found_by(
+    "{node} sent {client} to {peer} in {last}; [{peer} had confirmed its end as {after}, and it has not come since|"
+    "nothing of it has changed since it is there]",
+    EXPECTS,
 )
+def without_cause(t: Timeline) -> pl.DataFrame:
+    """The first call about a client of a connection, and the first one after a DELETE that succeeded, where nothing has
+    queued it since the start of the node."""
+    calls = reasons_of_calls(t)
+    starts = t.cluster.lives.filter(begin_kind="node_started").select("life")
+    calls = t.of(calls, "row", "life", "op", "message", "revision", "copy").join(starts, "life", maintain_order="left")
+    deleted = t.calls.filter(ended & is_delete & succeeded).select("begin", "to", "message", is_done=pl.lit(value=True))
+    calls = calls.join(deleted, ["begin", "to", "message"], how="left", maintain_order="left")
+    by = ("begin", "to")
+    before = {f"before_{name}": c(name).shift(1).over(by) for name in ("row", "message", "is_done")}
+    calls = calls.with_columns(**before).filter(c("first").is_null())
+    found = calls.filter(c("before_row").is_null() | c("before_is_done").fill_null(value=False)).sort("row")
+    return found.select(
+        "g",
+        "revision",
+        first="before_row",
+        last="row",
+        after="before_message",
+        peer=t.name("to"),
+    )

@@ -30,11 +30,31 @@ from distro_spark.expressions import (
     stamped,
     succeeded,
 )
-from distro_spark.invariants.registry import Invariant, Needs
-from distro_spark.timeline import NOTHING, Timeline, either
+from distro_spark.invariants.registry import Invariant
+from distro_spark.needs import Needs
+from distro_spark.timeline import NOTHING, Timeline
 from distro_traces.header import WITHOUT_REVISIONS
 
 REVISION_MAX = 2**31 - 1
+
+ACK = Invariant(
+    "INV-ACK",
+    "A CHANGE or DELETE that is answered with SUCCESS has been applied, and one that fails has not.",
+    needs=Needs(state=True, reported=True, received=("CHANGE", "DELETE")),
+)
+VERIFY = Invariant(
+    "INV-VERIFY",
+    "A confirmed verify means that the copy had the owner's content between send and answer, and one that fails that "
+    "it had another revision or was not there.",
+    needs=Needs(state=True, reported=True, received=("VERIFY",), revision=True),
+    not_on=WITHOUT_REVISIONS,
+    differ_by="last_seq",
+)
+GONE = Invariant(
+    "INV-GONE",
+    "A DELETE of a client that is not held succeeds.",
+    needs=Needs(state=True, reported=True, received=("DELETE",)),
+)
 
 
 def answered(t: Timeline, condition: pl.Expr) -> pl.DataFrame:
@@ -50,26 +70,11 @@ def answered(t: Timeline, condition: pl.Expr) -> pl.DataFrame:
     return t.of(found, "asked", asked_revision="revision", wanted="digest", asked_held="held")
 
 
-def misanswered(t: Timeline) -> pl.DataFrame:
-    return either(unapplied(t), applied_and_refused(t))
-
-
-def applied_and_refused(t: Timeline) -> pl.DataFrame:
-    found = answered(t, (c("outcome") == "fail") & is_sync)
-    found = found.filter((c("asked_revision") <= REVISION_MAX).fill_null(value=True))
-    states = t.having(is_applied | is_removed, "copy", "message", state="row")
-    found = found.join(states, ["copy", "message"], maintain_order="left").filter(c("state").is_between("asked", "row"))
-    found = t.of(found, "asked", "operation")
-    return found.select(
-        "g",
-        "operation",
-        first="asked",
-        last="row",
-        _did=pl.format("FAIL in {}, and has applied it", t.words(found, "row")),
-        _expected=pl.lit("FAIL and does not apply it, or applies it and answers with SUCCESS"),
-    )
-
-
+@ACK.found_by(
+    "{node} answered the {operation} of {client} from {first.peer} with SUCCESS in {last} and did not apply it: it "
+    "holds {actual}",
+    "{node} answers {after} with SUCCESS, once it holds [content {_wanted}|no such client]",
+)
 def unapplied(t: Timeline) -> pl.DataFrame:
     found = answered(t, succeeded & is_sync)
     kept = is_delete & c("held").is_not_null()
@@ -84,10 +89,6 @@ def unapplied(t: Timeline) -> pl.DataFrame:
     holds = t.latest(found, c("digest").is_not_null() & c("owned").is_not_null())
     found = t.of(found.with_columns(holds=holds), "holds", actual="digest")
     found = t.of(found, "asked", "operation").with_columns(c("actual").fill_null("nothing"))
-    wanted = pl.coalesce(
-        pl.format("content {}", stamped("wanted", "asked_revision")),
-        pl.lit("no such client"),
-    )
     return found.select(
         "g",
         "operation",
@@ -95,33 +96,27 @@ def unapplied(t: Timeline) -> pl.DataFrame:
         first="asked",
         last="row",
         expected="wanted",
-        _did=pl.format("SUCCESS in {} and did not apply it: it holds {}", t.words(found, "row"), "actual"),
-        _expected=pl.format("SUCCESS, once it holds {}", wanted),
+        _wanted=stamped("wanted", "asked_revision"),
     )
 
 
-def judged_wrongly(t: Timeline) -> pl.DataFrame:
-    return either(confirmed_wrongly(t), refused_wrongly(t))
+@ACK.found_by(
+    "{node} answered the {operation} of {client} from {first.peer} with FAIL in {last}, and has applied it",
+    "{node} answers {after} with FAIL and does not apply it, or applies it and answers with SUCCESS",
+)
+def applied_and_refused(t: Timeline) -> pl.DataFrame:
+    found = answered(t, (c("outcome") == "fail") & is_sync)
+    found = found.filter((c("asked_revision") <= REVISION_MAX).fill_null(value=True))
+    states = t.having(is_applied | is_removed, "copy", "message", state="row")
+    found = found.join(states, ["copy", "message"], maintain_order="left").filter(c("state").is_between("asked", "row"))
+    return t.of(found, "asked", "operation").select("g", "operation", first="asked", last="row")
 
 
-def refused_wrongly(t: Timeline) -> pl.DataFrame:
-    """Verifies that fail though the copy has had that revision since before the request."""
-    found = answered(t, (c("outcome") == "fail") & is_verify & c("has_revisions") & c("held").is_not_null())
-    found = t.of(found, "row", "state").filter(c("asked_revision") == c("held_revision"), c("state") < c("asked"))
-    found = t.of(found, "asked", "peer")
-    return found.select(
-        "g",
-        "asked_revision",
-        "held_revision",
-        first="state",
-        last="row",
-        _did=pl.lit("refused"),
-        _held=pl.format("that revision since {}", t.words(found, "state")),
-        _peer="peer",
-        _expected=pl.lit("SUCCESS"),
-    )
-
-
+@VERIFY.found_by(
+    "{node} confirmed revision {asked_revision} of {client} to {_peer} in {last}; it holds [revision {_revision} since "
+    "{_state}|nothing]",
+    "{node} answers {after} with FAIL, and {_peer} sends the client again",
+)
 def confirmed_wrongly(t: Timeline) -> pl.DataFrame:
     found = answered(t, succeeded & is_verify & c("has_revisions")).filter(c("asked_revision").is_not_null())
     absent = c("held").is_null() & c("asked_held").is_null()
@@ -138,51 +133,41 @@ def confirmed_wrongly(t: Timeline) -> pl.DataFrame:
     found = t.of(found, "asked", "peer").with_columns(state=state)
     found = t.of(found, "state", state_digest="digest", state_revision="revision")
     held = c("state_digest").is_not_null()
-    holds = pl.format(
-        "revision {} since {}", c("state_revision").cast(pl.String).fill_null("None"), t.words(found, "state")
-    )
     return found.select(
         "g",
         "asked_revision",
         first=pl.coalesce("state", "asked"),
         last="row",
         held_revision=pl.when(held).then("state_revision"),
-        _did=pl.lit("confirmed"),
-        _held=pl.when(held).then(holds).otherwise(pl.lit("nothing")),
         _peer="peer",
-        _expected=pl.format("FAIL, and {} sends the client again", "peer"),
+        _revision=c("state_revision").cast(pl.String).fill_null("None"),
+        _state_row=pl.when(held).then("state"),
     )
 
 
+@VERIFY.found_by(
+    "{node} refused revision {asked_revision} of {client} to {_peer} in {last}; it holds that revision since {first}",
+    "{node} answers {after} with SUCCESS",
+)
+def refused_wrongly(t: Timeline) -> pl.DataFrame:
+    """Verifies that fail though the copy has had that revision since before the request."""
+    found = answered(t, (c("outcome") == "fail") & is_verify & c("has_revisions") & c("held").is_not_null())
+    found = t.of(found, "row", "state").filter(c("asked_revision") == c("held_revision"), c("state") < c("asked"))
+    found = t.of(found, "asked", "peer")
+    return found.select(
+        "g",
+        "asked_revision",
+        "held_revision",
+        first="state",
+        last="row",
+        _peer="peer",
+    )
+
+
+@GONE.found_by(
+    "{node} answered the DELETE of {client} from {first.peer} with FAIL in {last} and does not hold that client",
+    "{node} answers a DELETE of a client that it does not hold with SUCCESS",
+)
 def refused(t: Timeline) -> pl.DataFrame:
     found = answered(t, (c("outcome") == "fail") & is_delete)
     return found.filter(c("held").is_null() & c("asked_held").is_null()).select("g", first="asked", last="row")
-
-
-ACK = Invariant(
-    "INV-ACK",
-    "A CHANGE or DELETE that is answered with SUCCESS has been applied, and one that fails has not.",
-    misanswered,
-    "{node} answered the {operation} of {client} from {first.peer} with {_did}",
-    "{node} answers {after} with {_expected}",
-    needs=Needs(state=True, reported=True, received=("CHANGE", "DELETE")),
-)
-VERIFY = Invariant(
-    "INV-VERIFY",
-    "A confirmed verify means that the copy had the owner's content between send and answer, and one that fails that "
-    "it had another revision or was not there.",
-    judged_wrongly,
-    "{node} {_did} revision {asked_revision} of {client} to {_peer} in {last}; it holds {_held}",
-    "{node} answers {after} with {_expected}",
-    needs=Needs(state=True, reported=True, received=("VERIFY",), revision=True),
-    not_on=WITHOUT_REVISIONS,
-    differ_by="last_seq",
-)
-GONE = Invariant(
-    "INV-GONE",
-    "A DELETE of a client that is not held succeeds.",
-    refused,
-    "{node} answered the DELETE of {client} from {first.peer} with FAIL in {last} and does not hold that client",
-    "{node} answers a DELETE of a client that it does not hold with SUCCESS",
-    needs=Needs(state=True, reported=True, received=("DELETE",)),
-)

@@ -11,10 +11,21 @@ import polars as pl
 
 from distro_spark.expressions import c, is_applied, is_change, is_verify, received
 from distro_spark.invariants.answers import answered
-from distro_spark.invariants.registry import Invariant, Needs
+from distro_spark.invariants.registry import Invariant
+from distro_spark.needs import Needs
 from distro_spark.timeline import NOTHING, Timeline
 
+INVARIANT = Invariant(
+    "INV-ASKS",
+    "A verify creates no client.",
+    needs=Needs(state=True, reported=True, sent=("SNAPSHOT",), received=("CHANGE", "VERIFY"), lossless=True),
+)
 
+
+@INVARIANT.found_by(
+    "{node} has {client} since {last}, created by the verify of {first.peer} in {first}, which carries no content",
+    "{node} answers {after} with FAIL and does not create {client}",
+)
 def made_up(t: Timeline) -> pl.DataFrame:
     """Of several verifies the latest request counts. A snapshot may have brought the client: its answer is about no
     client, so it has no row among these."""
@@ -37,13 +48,3 @@ def _under_way(t: Timeline, made: pl.DataFrame, condition: pl.Expr) -> pl.DataFr
     requests = t.having(received & condition, "copy", "begin", asked="row").join(answers, "asked", how="left")
     found = made.join(requests, ["copy", "begin"]).filter(c("asked") < c("row"))
     return found.filter(c("answer").is_null() | (c("answer") > c("row")))
-
-
-INVARIANT = Invariant(
-    "INV-ASKS",
-    "A verify creates no client.",
-    made_up,
-    "{node} has {client} since {last}, created by the verify of {first.peer} in {first}, which carries no content",
-    "{node} answers {after} with FAIL and does not create {client}",
-    needs=Needs(state=True, reported=True, sent=("SNAPSHOT",), received=("CHANGE", "VERIFY"), lossless=True),
-)

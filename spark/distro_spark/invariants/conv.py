@@ -19,7 +19,8 @@ import polars as pl
 from distro_spark.expressions import c, is_left, is_own, is_sync, received, renews, replied, sent
 from distro_spark.history import LEASE_CHECK_MS, LEASE_MS, NEVER
 from distro_spark.invariants.delete import SWALLOWED, swallowed
-from distro_spark.invariants.registry import Invariant, Needs
+from distro_spark.invariants.registry import Invariant
+from distro_spark.needs import Needs
 from distro_spark.timeline import NOTHING, Timeline, swept
 from distro_traces.content import NOTHING_PUBLISHED
 
@@ -31,6 +32,20 @@ EVIDENCE = [
 ]
 
 
+INVARIANT = Invariant(
+    NAME,
+    "At rest every member's view of every service is the same set of instances.",
+    needs=Needs(state=True, owned=True, lossless=True),
+    needs_checkpoint=True,
+)
+
+
+@INVARIANT.found_by(
+    "{node} holds {actual}[ (revision {actual_revision})] of {client} at checkpoint {checkpoints} while [{_others}|its "
+    "owner {owner} holds {expected}]; they differ since {first}[; the last content message that reached it is "
+    "{last_message} ({_asked})][; {lost_message} ({_lost_operation}) of {owner} never reached it]",
+    "{node} holds {expected} of {client} at checkpoint {checkpoints}",
+)
 def diverged(t: Timeline) -> pl.DataFrame:
     """Each node that differs from the owner at a checkpoint, once for all checkpoints since the first event."""
     clients = differing(t)
@@ -218,28 +233,20 @@ def with_calls(t: Timeline, found: pl.DataFrame) -> pl.DataFrame:
         signature=pl.when(has_ended & swallowed(t, found)).then(pl.lit(SWALLOWED)),
     )
     asked = pl.concat_str("last_operation", "last_outcome", separator=", ", ignore_nulls=True)
-    lost_it = pl.format("; {} ({}) of {} never reached it", "lost_message", "lost_operation", "owner")
     others = (
         pl.when(c("truth").is_null())
         .then(pl.lit("no live node owns it and others hold nothing"))
         .when(c("g") == c("owner_g"))
         .then(pl.lit("its connection there has ended"))
-        .otherwise(pl.format("its owner {} holds {}", "owner", "expected"))
-    )
-    holds = (
-        pl.when(c("actual_revision").is_not_null())
-        .then(pl.format("{} (revision {})", "actual", "actual_revision"))
-        .otherwise("actual")
     )
     return found.select(
         *("g", "client_no", "first"),
         pl.col(EVIDENCE),
         last="mark",
         after="last_message",
-        _holds=holds,
         _others=others,
-        _asked=pl.format("; the last content message that reached it is {} ({})", "last_message", asked).fill_null(""),
-        _lost=lost_it.fill_null(""),
+        _asked=asked,
+        _lost_operation="lost_operation",
     )
 
 
@@ -251,15 +258,3 @@ def lost(t: Timeline, found: pl.DataFrame) -> pl.Series:
     last = wanted.join(syncs, ["client_no", "owner", "g"]).filter(c("at_ms") <= c("check_ms")).sort("lost")
     last = last.group_by("place").last().join(arrived, ["client_no", "g", "message"], how="anti")
     return wanted.join(last.select("place", "lost"), "place", how="left").sort("place")["lost"]
-
-
-INVARIANT = Invariant(
-    NAME,
-    "At rest every member's view of every service is the same set of instances.",
-    diverged,
-    "{node} holds {_holds} of {client} at checkpoint {checkpoints} while {_others}; they differ since "
-    "{first}{_asked}{_lost}",
-    "{node} holds {expected} of {client} at checkpoint {checkpoints}",
-    needs=Needs(state=True, owned=True, lossless=True),
-    needs_checkpoint=True,
-)

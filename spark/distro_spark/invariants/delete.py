@@ -12,7 +12,8 @@ import polars as pl
 
 from distro_spark.expressions import c, is_delete, is_left, until
 from distro_spark.history import REPEATED_WITHIN_MS
-from distro_spark.invariants.registry import Invariant, Needs
+from distro_spark.invariants.registry import Invariant
+from distro_spark.needs import Needs
 from distro_spark.timeline import NOTHING, Timeline, where
 
 NAME = "INV-DELETE"
@@ -20,6 +21,19 @@ SWALLOWED = "DELETE swallowed"
 """Signature: a CHANGE to this node failed after the client had left its owner, and then no DELETE was sent to it."""
 
 
+INVARIANT = Invariant(
+    NAME,
+    "When a client has left its owner, DELETE is delivered to every member that holds it.",
+    needs=Needs(state=True, sent=("DELETE",), lossless=True),
+    needs_checkpoint=True,
+)
+
+
+@INVARIANT.found_by(
+    "{node} still holds {client} (since {held_since}) at checkpoint {_number}: {owner} lost it in {first}, and {node} "
+    "confirmed no DELETE since[; the last call to it is {_call}]",
+    "{owner} sends the DELETE of {client} to {node} until it succeeds",
+)
 def undelivered(t: Timeline) -> pl.DataFrame:
     judged = t.judged(NAME)
     left = (
@@ -61,7 +75,6 @@ def _with_calls(t: Timeline, missing: pl.DataFrame) -> pl.DataFrame:
         calls, left_on=["client_no", "owner", "g"], right_on=["client_no", "g", "to"], how="left", maintain_order="left"
     )
     missing = t.of(missing.with_columns(swallowed=swallowed(t, missing)), "call", after="message")
-    call = pl.format("; the last call to it is {}", t.words(missing, "call")).fill_null("")
     return missing.select(
         "g",
         "last",
@@ -69,9 +82,9 @@ def _with_calls(t: Timeline, missing: pl.DataFrame) -> pl.DataFrame:
         first="left",
         signature=pl.when("swallowed").then(pl.lit(SWALLOWED)),
         owner=t.name("owner"),
-        held_since=t.words(missing, "since"),
+        held_since_row="since",
         _number="number",
-        _call=call,
+        _call_row="call",
     )
 
 
@@ -86,15 +99,3 @@ def swallowed(t: Timeline, found: pl.DataFrame) -> pl.Series:
         calls, left_on=["client_no", "owner", "g"], right_on=["client_no", "g", "to"], how="left", maintain_order="left"
     )
     return seen["swallowed"].fill_null(value=False)
-
-
-INVARIANT = Invariant(
-    NAME,
-    "When a client has left its owner, DELETE is delivered to every member that holds it.",
-    undelivered,
-    "{node} still holds {client} (since {held_since}) at checkpoint {_number}: {owner} lost it in {first}, and {node} "
-    "confirmed no DELETE since{_call}",
-    "{owner} sends the DELETE of {client} to {node} until it succeeds",
-    needs=Needs(state=True, sent=("DELETE",), lossless=True),
-    needs_checkpoint=True,
-)

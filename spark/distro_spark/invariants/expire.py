@@ -11,7 +11,8 @@ import polars as pl
 
 from distro_spark.expressions import c, is_change, is_verify, renews, replied, succeeded
 from distro_spark.history import LEASE_CHECK_PERIOD_MS, LEASE_MS
-from distro_spark.invariants.registry import Invariant, Needs
+from distro_spark.invariants.registry import Invariant
+from distro_spark.needs import Needs
 from distro_spark.timeline import NOTHING, Timeline, first_of, where
 
 CHECK_MS = LEASE_CHECK_PERIOD_MS + 3_000
@@ -19,6 +20,25 @@ CHECK_MS = LEASE_CHECK_PERIOD_MS + 3_000
 
 LASTS_MS = LEASE_MS + CHECK_MS
 LATE = ("g", "due_ms", "now_ms")
+
+
+NEEDS = Needs(state=True, received=("CHANGE", "VERIFY"), lossless=True)
+EXPIRE = Invariant(
+    "INV-EXPIRE",
+    "No node holds a copy longer than a lease and one check after its last renewal.",
+    NEEDS,
+)
+RENEW = Invariant(
+    "INV-RENEW",
+    "A call that is not answered with SUCCESS renews no lease.",
+    NEEDS,
+)
+SAYS = (
+    f"{{node}} still holds its copy of {{client}} more than {LASTS_MS // 1000} s after it was last renewed in "
+    f"{{first}}; "
+    "{refusals} calls about it were refused since"
+)
+EXPECTS = f"{{node}} removes the copy {LEASE_MS // 1000} s after its last renewal"
 
 
 def overdue(t: Timeline) -> pl.DataFrame:
@@ -50,11 +70,13 @@ def _overdue(t: Timeline) -> pl.DataFrame:
     )
 
 
+@EXPIRE.found_by(SAYS, EXPECTS)
 def outlived(t: Timeline) -> pl.DataFrame:
     found = overdue(t).filter(~c("is_refused"))
     return _violations(found.with_columns(refusals=pl.lit(0, pl.UInt32), by="renewed_by"))
 
 
+@RENEW.found_by(SAYS, EXPECTS)
 def renewed_by_refusal(t: Timeline) -> pl.DataFrame:
     found = overdue(t).filter("is_refused")
     if found.is_empty():
@@ -70,28 +92,3 @@ def _violations(found: pl.DataFrame) -> pl.DataFrame:
     return found.select(
         "g", c("at_ms").alias("held_at"), "refusals", first="renewed", last="row", after="by", renewed="renewed_ms"
     )
-
-
-SAYS = (
-    f"{{node}} still holds its copy of {{client}} more than {LASTS_MS // 1000} s after it was last renewed in "
-    f"{{first}}; "
-    "{refusals} calls about it were refused since"
-)
-EXPECTS = f"{{node}} removes the copy {LEASE_MS // 1000} s after its last renewal"
-NEEDS = Needs(state=True, received=("CHANGE", "VERIFY"), lossless=True)
-EXPIRE = Invariant(
-    "INV-EXPIRE",
-    "No node holds a copy longer than a lease and one check after its last renewal.",
-    outlived,
-    SAYS,
-    EXPECTS,
-    needs=NEEDS,
-)
-RENEW = Invariant(
-    "INV-RENEW",
-    "A call that is not answered with SUCCESS renews no lease.",
-    renewed_by_refusal,
-    SAYS,
-    EXPECTS,
-    needs=NEEDS,
-)

@@ -10,12 +10,25 @@ from __future__ import annotations
 import polars as pl
 
 from distro_spark.expressions import before, c, call_before, ended, is_left, is_sync, succeeded
-from distro_spark.invariants.registry import Invariant, Needs
+from distro_spark.invariants.registry import Invariant
+from distro_spark.needs import Needs
 from distro_spark.timeline import NOTHING, Timeline, where
 
 MARGIN_MS = 1_000
 
 
+INVARIANT = Invariant(
+    "INV-ISOLATE",
+    "A failing call to one member delays no call to another.",
+    needs=Needs(state=True, sent=("CHANGE", "DELETE"), lossless=True),
+)
+
+
+@INVARIANT.found_by(
+    "{node} sent {client} to {peer} in {last} only, {late_ms} ms after the call to {first_peer} in {first}, "
+    "[which ended with {_outcome} at {_end_ms} ms|which had not ended by then]; {peer} had no fault",
+    "{node} sends {client} to {peer} when it sends it to {first_peer}",
+)
 def held_up(t: Timeline) -> pl.DataFrame:
     cause = before((c("kind") == "client_changed") | is_left)
     rows = t.rows.lazy().select("row", "delay_ms", "is_connection", cause=cause).collect()
@@ -45,9 +58,11 @@ def _violations(t: Timeline, late: pl.DataFrame) -> pl.DataFrame:
     ends = t.calls.filter(ended).select("copy", "outcome", end="row", end_ms="at_ms", lead_message="message")
     ends = late.select("row", "copy", "lead", "lead_message").join(ends, ["copy", "lead_message"])
     ends = ends.filter(c("end").is_between("lead", "row")).sort("end").unique("row", keep="first")
-    late = late.join(ends.select("row", "end_ms", how="outcome"), "row", how="left", maintain_order="left")
-    how = pl.format("which ended with {} at {} ms", c("how").cast(pl.String), "end_ms").fill_null(
-        "which had not ended by then"
+    late = late.join(
+        ends.select("row", _end_ms="end_ms", _outcome=c("outcome").cast(pl.String)),
+        "row",
+        how="left",
+        maintain_order="left",
     )
     return late.select(
         "g",
@@ -57,16 +72,6 @@ def _violations(t: Timeline, late: pl.DataFrame) -> pl.DataFrame:
         peer=t.name("to"),
         first_peer=t.name("lead_to"),
         late_ms=c("at_ms") - c("lead_ms"),
-        _how=how,
+        _end_ms="_end_ms",
+        _outcome="_outcome",
     )
-
-
-INVARIANT = Invariant(
-    "INV-ISOLATE",
-    "A failing call to one member delays no call to another.",
-    held_up,
-    "{node} sent {client} to {peer} in {last} only, {late_ms} ms after the call to {first_peer} in {first}, {_how}; "
-    "{peer} had no fault",
-    "{node} sends {client} to {peer} when it sends it to {first_peer}",
-    needs=Needs(state=True, sent=("CHANGE", "DELETE"), lossless=True),
-)

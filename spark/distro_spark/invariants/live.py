@@ -27,7 +27,8 @@ from distro_spark.expressions import (
     succeeded,
 )
 from distro_spark.history import LEASE_MS
-from distro_spark.invariants.registry import Invariant, Needs
+from distro_spark.invariants.registry import Invariant
+from distro_spark.needs import Needs
 from distro_spark.timeline import NOTHING, Timeline
 
 TOLERANCE_MS = 1000
@@ -35,6 +36,18 @@ ASKED_WITHIN_MS = 30_000
 """Three verify rounds, and the same time as margin."""
 
 
+INVARIANT = Invariant(
+    "INV-LIVE",
+    "No lease check removes a client that is connected, or whose owner still sends requests about it.",
+    needs=Needs(state=True, reported=True, received=("CHANGE", "VERIFY")),
+)
+
+
+@INVARIANT.found_by(
+    "{node} removed {client} in {last} as expired: {signature}; last renewed in {first}[, last request about it in "
+    "{_request}]",
+    "{node} keeps {client} while its owner has it",
+)
 def removed_alive(t: Timeline) -> pl.DataFrame:
     is_asked = received & ~is_delete.fill_null(value=False)
     expired = is_removed & by_lease & c("is_connection")
@@ -67,25 +80,13 @@ def removed_alive(t: Timeline) -> pl.DataFrame:
         .otherwise(pl.lit("verified in vain"))
     )
     found = t.of(found.with_columns(request=t.latest(found, received)), "request", after="message")
-    request = pl.format(", last request about it in {}", t.words(found, "request")).fill_null("")
-    first = pl.coalesce("renewed", "row")
     return found.select(
         "g",
         "after",
-        first=first,
+        first=pl.coalesce("renewed", "row"),
         last="row",
         signature=signature,
         renewed=pl.coalesce("renewed_ms", "at_ms"),
         removed="at_ms",
-        _request=request,
+        _request_row="request",
     )
-
-
-INVARIANT = Invariant(
-    "INV-LIVE",
-    "No lease check removes a client that is connected, or whose owner still sends requests about it.",
-    removed_alive,
-    "{node} removed {client} in {last} as expired: {signature}; last renewed in {first}{_request}",
-    "{node} keeps {client} while its owner has it",
-    needs=Needs(state=True, reported=True, received=("CHANGE", "VERIFY")),
-)

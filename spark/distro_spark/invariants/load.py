@@ -23,10 +23,11 @@ from typing import Any
 import polars as pl
 
 from distro_spark.cluster import SLOW
-from distro_spark.expressions import c, ended, is_applied, is_delete, is_gone, received, sent, succeeded, words
+from distro_spark.expressions import c, ended, is_applied, is_delete, is_gone, received, sent, succeeded
 from distro_spark.history import ASKS_AGAIN_MS, LEASE_MS, Row
-from distro_spark.invariants.registry import Invariant, Needs
-from distro_spark.timeline import NOTHING, Timeline, either, first_of
+from distro_spark.invariants.registry import Invariant
+from distro_spark.needs import Needs
+from distro_spark.timeline import NOTHING, Timeline, first_of
 from distro_traces.event import RESET_KINDS, Kind, Outcome
 from distro_traces.header import Header
 
@@ -43,10 +44,22 @@ FOUND_UP_MS = 15_000
 """When a connection to a member that is back runs again, and when reports have found it."""
 
 
-def not_as_it_should(t: Timeline) -> pl.DataFrame:
-    return either(never_loaded(t), misasked(t))
+INVARIANT = Invariant(
+    NAME,
+    "A node that starts while another is up repeats its load until that one has answered, and is loaded then, with all "
+    "that it was given.",
+    needs=Needs(sent=("SNAPSHOT",), lossless=True),
+    needs_checkpoint=True,
+    differ_by="last_seq",
+)
 
 
+@INVARIANT.found_by(
+    "{node} is not loaded at checkpoint {_checkpoint}: no member has answered a load since {first}[; the last one "
+    "asked was {asked} in {_asked}]",
+    "{node} asks the members that are up until one of them answers",
+    of_nodes=True,
+)
 def never_loaded(t: Timeline) -> pl.DataFrame:
     """Nodes that are not loaded at their first checkpoint after a start, when others have that checkpoint too. One
     whose requests were all lost may still wait for the next one."""
@@ -67,24 +80,22 @@ def never_loaded(t: Timeline) -> pl.DataFrame:
             last_ms=c("at_ms").last(),
             asked=c("peer").filter(sent).last(),
             after=c("message").filter(sent).last(),
-            _asked=words.filter(sent).last(),
+            asked_mark=c("mark").filter(sent).last(),
         )
     )
     found = checks.join(calls, "life", how="left")
     waits = c("are_lost") & (c("check_ms") - c("last_ms") <= ASKS_AGAIN_MS)
     found = found.filter(~c("is_loaded").fill_null(value=False), ~waits.fill_null(value=False))
-    asked = pl.format("; the last one asked was {} in {}", "asked", "_asked").fill_null("")
-    since = pl.Series([str(t.cluster.mark_rows[-1 - mark]) for mark in found["begin_mark"]], dtype=pl.String)
-    how = "is not loaded at checkpoint {}: no member has answered a load since {}{}"
     return found.select(
         *("g", "after", "asked"),
         first="begin_mark",
         last="mark",
-        _how=pl.format(how, "detail", since, asked),
-        _expected=pl.lit("asks the members that are up until one of them answers"),
+        _checkpoint="detail",
+        _asked_row="asked_mark",
     )
 
 
+@INVARIANT.found_by("{node} {_how}", "{node} {_expected}", of_nodes=True)
 def misasked(t: Timeline) -> pl.DataFrame:
     """Requests for a snapshot to the wrong member, or at the wrong time."""
     found = []
@@ -169,6 +180,10 @@ def _works(t: Timeline, g: int, peer: int, since_ms: int, at_ms: int) -> bool:
     return True
 
 
+@INVARIANT.found_by(
+    "{node} does not hold {client} after the snapshot {after} of {asked}, which has held it since {first}",
+    "{node} holds {client} after the snapshot",
+)
 def incomplete(t: Timeline) -> pl.DataFrame:
     """Clients that the source of a snapshot held, and that the node which loaded it does not hold."""
     reports = [g for g, does in enumerate(t.cluster.reports) if does and _records_deletes(t, g)]
@@ -193,15 +208,7 @@ def incomplete(t: Timeline) -> pl.DataFrame:
     asked = asked.with_columns(given=given["held_row"], is_given=given["is_held"])
     asked = t.of(asked, "given", since_ms="at_ms").filter("is_given", c("given_ms") - c("since_ms") > c("late_ms"))
     found = asked.filter(~_is_there(t, asked))
-    how = "does not hold {} after the snapshot {} of {}, which has held it since {}"
-    return found.select(
-        "g",
-        first="given",
-        last="mark",
-        after="message",
-        asked=t.name("source"),
-        _how=pl.format(how, t.client(), "message", t.name("source"), t.words(found, "given")),
-    )
+    return found.select("g", first="given", last="mark", after="message", asked=t.name("source"))
 
 
 def _of_run(ms: str, numbers: Mapping[str, int]) -> pl.Expr:
@@ -235,19 +242,3 @@ def _is_there(t: Timeline, asked: pl.DataFrame) -> pl.Series:
     stops = c("is_ended") & (c("end_ms") <= c("until_ms"))
     found = wanted.with_columns(holds=holds)
     return found.select(c("holds") | stops | c("place").is_in(near["place"].implode())).to_series()
-
-
-INVARIANT = Invariant(
-    NAME,
-    "A node that starts while another is up repeats its load until that one has answered, and is loaded then, with all "
-    "that it was given.",
-    incomplete,
-    "{node} {_how}",
-    "{node} holds {client} after the snapshot",
-    needs=Needs(sent=("SNAPSHOT",), lossless=True),
-    needs_checkpoint=True,
-    of_nodes=not_as_it_should,
-    of_nodes_says="{node} {_how}",
-    of_nodes_expects="{node} {_expected}",
-    differ_by="last_seq",
-)

@@ -17,49 +17,45 @@ from __future__ import annotations
 import polars as pl
 
 from distro_spark.expressions import c
-from distro_spark.invariants.registry import Invariant, Needs
+from distro_spark.invariants.registry import Invariant
+from distro_spark.needs import Needs
 from distro_spark.responsibility import BY_CONNECTION, BY_HASH, ROUNDS_MS, claims_by_hash, holdings_by_hash
 from distro_spark.timeline import Timeline, first_of
 
-COLUMNS = {
-    **{name: pl.Int64() for name in ("client_no", "g", "first", "last", "claims")},
-    **{name: pl.String() for name in ("owner", "_does", "_expected")},
-}
+INVARIANT = Invariant("INV-OWNER", "Each client has exactly one responsible member.", needs=Needs(owned=True))
+LEAVES = "{node} leaves {client} to {owner}"
 
 
-def not_one_owner(t: Timeline) -> pl.DataFrame:
-    found = [second_claimer(t), unclaimed(t)]
-    if not t.rows["is_connection"].all():
-        found += [of_hash(t).filter(t.judged(BY_HASH)) for of_hash in (misclaimed, unverified)]
-    return pl.concat([each.select([c(name).cast(kind) for name, kind in COLUMNS.items()]) for each in found])
-
-
+@INVARIANT.found_by(
+    "{node} acts as the owner of {client} since {last}, but {owner} owns it since {first}",
+    LEAVES,
+)
 def second_claimer(t: Timeline) -> pl.DataFrame:
     """The first claimer is the owner; one with the client's connection precedes all others. Further claimers are
     violations."""
     owners = t.owners.filter(rank=0).select("client_no", first="claim", owner="g")
     found = t.owners.filter(c("rank") > 0).join(owners, "client_no").rename({"claim": "last"})
     found = t.of(found, "last", "is_connection").filter("is_connection")
-    since, owner = t.words(found, "last"), t.name("owner")
-    does = pl.format(
-        "acts as the owner of {} since {}, but {} owns it since {}", t.client(), since, owner, t.words(found, "first")
-    )
-    expected = pl.format("leaves {} to {}", t.client(), owner)
-    return found.with_columns(owner=owner, _does=does, _expected=expected)
+    return found.select("client_no", "g", "first", "last", "claims", owner=t.name("owner"))
 
 
+@INVARIANT.found_by(
+    "{node} holds {client} since {last}, which no member ever claimed",
+    "{node} holds only clients that a member owns, and not {client}",
+)
 def unclaimed(t: Timeline) -> pl.DataFrame:
     """Clients of connections that a node holds and no member ever claimed; the first row with each."""
     held = t.having(c("is_connection") & c("content").is_not_null(), "run", "client_no", "g", "row", "at_ms")
     held = held.join(t.owners, "client_no", how="anti").filter(c("run").is_in(t.cluster.whole(BY_CONNECTION)))
     found = first_of(held, "client_no", "at_ms", "row")
-    found = found.with_columns(first="row", last="row")
-    does = pl.format("holds {} since {}, which no member ever claimed", t.client(), t.words(found, "row"))
-    nothing = pl.lit(None, pl.String)
-    expected = pl.format("holds only clients that a member owns, and not {}", t.client())
-    return found.with_columns(claims=0, owner=nothing, _does=does, _expected=expected)
+    return found.select("client_no", "g", first="row", last="row", claims=0)
 
 
+@INVARIANT.found_by(
+    "{node} verifies {client} since {last}, but [by its member list ({_members}) {_by_list} is responsible]{_and}"
+    "[{_other} claims it since {_other_since}]",
+    LEAVES,
+)
 def misclaimed(t: Timeline) -> pl.DataFrame:
     """Members that verify a client which is another's by their own list, or which another owner claimed before."""
     claims = claims_by_hash(t)
@@ -68,33 +64,36 @@ def misclaimed(t: Timeline) -> pl.DataFrame:
     found = claims.join(rightful, ["client_no", "from_ms"], how="left")
     found = found.filter((c("owner") != c("g")) | (c("other") != c("g")))
     found = first_of(found, ["client_no", "g"], "from_ms", "row").rename({"row": "last"})
-    owner = pl.coalesce(t.name("other"), t.name("owner"))
-    by_list = pl.format("by its member list ({}) {} is responsible", "members", t.name("owner"))
-    too = pl.format("{} claims it since {}", t.name("other"), t.words(found, "first"))
-    reason = pl.concat_str(pl.when(c("owner") != c("g")).then(by_list), too, separator=", and ", ignore_nulls=True)
-    does = pl.format("verifies {} since {}, but {}", t.client(), t.words(found, "last"), reason)
-    return found.with_columns(owner=owner, _does=does, _expected=pl.format("leaves {} to {}", t.client(), owner))
+    is_anothers = c("owner") != c("g")
+    return found.filter(t.judged(BY_HASH)).select(
+        *("client_no", "g", "first", "last", "claims"),
+        owner=pl.coalesce(t.name("other"), t.name("owner")),
+        _members="members",
+        _by_list=pl.when(is_anothers).then(t.name("owner")),
+        _and=pl.when(is_anothers & c("other").is_not_null()).then(pl.lit(", and ")).otherwise(pl.lit("")),
+        _other=t.name("other"),
+        _other_since_row="first",
+    )
 
 
+@INVARIANT.found_by(
+    "{node} is responsible for {client} by its member list ({_members}) and holds it since {last}, but never verified "
+    "it from {_from_ms} to {_until_ms} ms",
+    "{node} verifies {client}",
+)
 def unverified(t: Timeline) -> pl.DataFrame:
     """Members that by their own list are the owner of a client, hold it and are loaded, and never verify it."""
     held = holdings_by_hash(t).filter(c("owner") == c("g"), c("alive") > 1)
     claims = claims_by_hash(t).select("client_no", "g", "from_ms")
     found = held.join(claims, ["client_no", "g", "from_ms"], how="anti")
     found = first_of(found.filter(c("until_ms") - c("since_ms") > ROUNDS_MS), ["client_no", "g"], "row", "from_ms")
-    found = found.with_columns(first="row", last="row", claims=0)
-    does = pl.format(
-        "is responsible for {} by its member list ({}) and holds it since {}, but never verified it from {} to {} ms",
-        *(t.client(), "members", t.words(found, "row"), "since_ms", "until_ms"),
+    return found.filter(t.judged(BY_HASH)).select(
+        *("client_no", "g"),
+        first="row",
+        last="row",
+        claims=0,
+        owner=t.name("owner"),
+        _members="members",
+        _from_ms="since_ms",
+        _until_ms="until_ms",
     )
-    return found.with_columns(owner=t.name("owner"), _does=does, _expected=pl.format("verifies {}", t.client()))
-
-
-INVARIANT = Invariant(
-    "INV-OWNER",
-    "Each client has exactly one responsible member.",
-    not_one_owner,
-    "{node} {_does}",
-    "{node} {_expected}",
-    needs=Needs(owned=True),
-)

@@ -29,9 +29,10 @@ from distro_spark.expressions import (
     neighbour,
     succeeded,
 )
-from distro_spark.invariants.registry import Invariant, Needs
+from distro_spark.invariants.registry import Invariant
+from distro_spark.needs import Needs
 from distro_spark.reasons import asks_for_content, for_members, is_changed, is_failed, reasons_of_calls
-from distro_spark.timeline import NOTHING, Timeline, either, first_of, where
+from distro_spark.timeline import NOTHING, Timeline, first_of, where
 
 EARLY_MS = 50
 """Of a row whose time is that of its writing."""
@@ -40,28 +41,28 @@ BY_PEER = ("native_from", "to")
 _COLUMNS = ("begin", "g", "run", "row", "at_ms", "delay_ms", "retry_ms", "late_ms")
 
 
-def unpunctual(t: Timeline) -> pl.DataFrame:
-    return either(skipped(t), repeated(t))
+ROUND = Invariant(
+    "INV-ROUND",
+    "An owner verifies each client with every member that is up once in every round.",
+    needs=Needs(state=True, reported=True, sent=("CHANGE", "DELETE", "SNAPSHOT", "VERIFY"), lossless=True),
+    needs_end=True,  # the longer a node holds a client, the more faults of its peers are an excuse
+)
+EACH_ROUND = "{node} verifies {client} with every member that is up every 5 s"
+DELAY = Invariant(
+    "INV-DELAY",
+    "A change and the end of a client are sent when the sync delay is over, even if a retry is queued, a failed call "
+    "when the retry delay is over, and content whose VERIFY failed at once.",
+    needs=Needs(state=True, reported=True, sent=("CHANGE", "DELETE", "VERIFY"), lossless=True),
+)
+WHEN_DUE = (
+    "{node} sends the {_what} of {client} to {peer} when its delay is over, not before, and even if a retry is queued"
+)
 
 
-def repeated(t: Timeline) -> pl.DataFrame:
-    """Members with which a client was verified twice in a round."""
-    calls = t.calls.filter(c("is_sent") & is_verify)
-    before = {f"before_{name}": neighbour(name, 1, "begin", "to") for name in ("row", "at_ms")}
-    calls = t.of(calls.with_columns(**before), "row", "apart_ms")
-    found = calls.filter(c("at_ms") - c("before_at_ms") < c("apart_ms")).sort("row")
-    found = where(found, t.cluster.is_excused, "g", "to", "before_at_ms", "at_ms", but_not=True)
-    return found.select(
-        "g",
-        first="before_row",
-        last="row",
-        after="message",
-        peer=t.name("to"),
-        _did=pl.lit("verified"),
-        _how=pl.format("{} ms after {}", c("at_ms") - c("before_at_ms"), t.words(found, "before_row")),
-    )
-
-
+@ROUND.found_by(
+    "{node} did not verify {client} with {peer} for more than {_s} s after {first}, and no fault excuses that",
+    EACH_ROUND,
+)
 def skipped(t: Timeline) -> pl.DataFrame:
     """Members that no verify round reached while the client was connected and the node loaded."""
     spans = _connected(t)
@@ -132,16 +133,30 @@ def _skipped(t: Timeline, gaps: pl.DataFrame) -> pl.DataFrame:
         after="message",
         peer=t.name("to"),
         verified_with=c("verified_with").fill_null(""),
-        _did=pl.lit("did not verify"),
-        _how=pl.format("for more than {} s after {}", c("rounds_ms") // 1000, t.words(gaps, "row")),
+        _s=c("rounds_ms") // 1000,
     )
 
 
-def delayed(t: Timeline) -> pl.DataFrame:
-    return either(_sent_late(t), _sent_early(t))
+@ROUND.found_by("{node} verified {client} with {peer} {_ms} ms after {first}, and no fault excuses that", EACH_ROUND)
+def repeated(t: Timeline) -> pl.DataFrame:
+    """Members with which a client was verified twice in a round."""
+    calls = t.calls.filter(c("is_sent") & is_verify)
+    before = {f"before_{name}": neighbour(name, 1, "begin", "to") for name in ("row", "at_ms")}
+    calls = t.of(calls.with_columns(**before), "row", "apart_ms")
+    found = calls.filter(c("at_ms") - c("before_at_ms") < c("apart_ms")).sort("row")
+    found = where(found, t.cluster.is_excused, "g", "to", "before_at_ms", "at_ms", but_not=True)
+    return found.select(
+        "g",
+        first="before_row",
+        last="row",
+        after="message",
+        peer=t.name("to"),
+        _ms=c("at_ms") - c("before_at_ms"),
+    )
 
 
-def _sent_late(t: Timeline) -> pl.DataFrame:
+@DELAY.found_by("{node} {_does} the {_what} of {client} in {first} to {peer} {_when} {last}, {ms} ms later", WHEN_DUE)
+def sent_late(t: Timeline) -> pl.DataFrame:
     """Changes, ends of clients, repairs and retries that a member was not sent in time: by then no CHANGE or DELETE
     left, and no call failed whose retry would have replaced the queued task and has its own delay."""
     sends, failed = c("is_sent") & is_sync, ended & ~succeeded
@@ -184,22 +199,6 @@ def _late(
     return late.filter(c("until_ms") > c("due_ms"))
 
 
-def _sent_early(t: Timeline) -> pl.DataFrame:
-    """Calls that left before their delay was over."""
-    early = reasons_of_calls(t).filter(c("at_ms") < c("first_ms") + c("wait_ms") - EARLY_MS)
-    early = where(early.sort("row"), t.cluster.is_excused, "g", "to", "first_ms", "at_ms", but_not=True)
-    return t.of(early, "first", reason_ms="at_ms").select(
-        "g",
-        "first",
-        last="row",
-        peer=t.name("to"),
-        ms=c("at_ms") - c("reason_ms"),
-        _what="what",
-        _does=pl.lit("sent"),
-        _when=pl.lit("already in"),
-    )
-
-
 def _delayed(t: Timeline, late: pl.DataFrame) -> pl.DataFrame:
     is_closed = (c("close_ms") <= c("end_ms")).fill_null(value=False)
     late = late.with_columns(last=pl.when(is_closed).then("close").otherwise("end_row"))
@@ -217,21 +216,16 @@ def _delayed(t: Timeline, late: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-ROUND = Invariant(
-    "INV-ROUND",
-    "An owner verifies each client with every member that is up once in every round.",
-    unpunctual,
-    "{node} {_did} {client} with {peer} {_how}, and no fault excuses that",
-    "{node} verifies {client} with every member that is up every 5 s",
-    needs=Needs(state=True, reported=True, sent=("CHANGE", "DELETE", "SNAPSHOT", "VERIFY"), lossless=True),
-    needs_end=True,  # the longer a node holds a client, the more faults of its peers are an excuse
-)
-DELAY = Invariant(
-    "INV-DELAY",
-    "A change and the end of a client are sent when the sync delay is over, even if a retry is queued, a failed call "
-    "when the retry delay is over, and content whose VERIFY failed at once.",
-    delayed,
-    "{node} {_does} the {_what} of {client} in {first} to {peer} {_when} {last}, {ms} ms later",
-    "{node} sends the {_what} of {client} to {peer} when its delay is over, not before, and even if a retry is queued",
-    needs=Needs(state=True, reported=True, sent=("CHANGE", "DELETE", "VERIFY"), lossless=True),
-)
+@DELAY.found_by("{node} sent the {_what} of {client} in {first} to {peer} already in {last}, {ms} ms later", WHEN_DUE)
+def sent_early(t: Timeline) -> pl.DataFrame:
+    """Calls that left before their delay was over."""
+    early = reasons_of_calls(t).filter(c("at_ms") < c("first_ms") + c("wait_ms") - EARLY_MS)
+    early = where(early.sort("row"), t.cluster.is_excused, "g", "to", "first_ms", "at_ms", but_not=True)
+    return t.of(early, "first", reason_ms="at_ms").select(
+        "g",
+        "first",
+        last="row",
+        peer=t.name("to"),
+        ms=c("at_ms") - c("reason_ms"),
+        _what="what",
+    )

@@ -12,13 +12,27 @@ import polars as pl
 
 from distro_spark.expressions import c, is_applied, is_left, is_own
 from distro_spark.history import LEASE_MS
-from distro_spark.invariants.registry import Invariant, Needs
+from distro_spark.invariants.registry import Invariant
+from distro_spark.needs import Needs
 from distro_spark.timeline import Timeline, first_of
 
 LOAD_MS = 35_000
 WITHIN_MS = LEASE_MS + 5_000 + 5_000 + LOAD_MS
 
 
+INVARIANT = Invariant(
+    "INV-RESURRECT",
+    "No node holds a client any more when a lease has passed since its owner removed it.",
+    needs=Needs(state=True, lossless=True),
+    differ_by="last_seq",
+)
+
+
+@INVARIANT.found_by(
+    f"{{node}} still holds {{client}} more than {WITHIN_MS // 1000} s after it has left its owner in {{first}}; "
+    "its copy is from {last}",
+    "{node} removes {client} at the DELETE, or when its lease ends",
+)
 def lingers(t: Timeline) -> pl.DataFrame:
     columns = ("client_no", "g", "row", "at_ms", "kind", "is_ended", "life_end_ms")
     ends = t.having(c("is_connection") & (is_left | is_own), *columns).sort("at_ms", "row")
@@ -47,15 +61,3 @@ def _loads(t: Timeline) -> pl.DataFrame:
     lives = t.cluster.lives
     started_before = c("life") > c("life").min().over("g") + 1
     return lives.select("life", "begin_ms", "loaded_by_ms", is_restart=started_before)
-
-
-INVARIANT = Invariant(
-    "INV-RESURRECT",
-    "No node holds a client any more when a lease has passed since its owner removed it.",
-    lingers,
-    f"{{node}} still holds {{client}} more than {WITHIN_MS // 1000} s after it has left its owner in {{first}}; "
-    "its copy is from {last}",
-    "{node} removes {client} at the DELETE, or when its lease ends",
-    needs=Needs(state=True, lossless=True),
-    differ_by="last_seq",
-)

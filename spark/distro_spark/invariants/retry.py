@@ -12,10 +12,23 @@ import polars as pl
 
 from distro_spark.expressions import c, is_change, is_left, is_own, is_sync, neighbour, until
 from distro_spark.history import REPEATED_WITHIN_MS
-from distro_spark.invariants.registry import Invariant, Needs
+from distro_spark.invariants.registry import Invariant
+from distro_spark.needs import Needs
 from distro_spark.timeline import NOTHING, Timeline, first_of, where
 
+INVARIANT = Invariant(
+    "INV-RETRY",
+    "A failed sync is retried while its target is a member.",
+    needs=Needs(state=True, sent=("CHANGE", "DELETE"), lossless=True),
+    needs_checkpoint=True,
+)
 
+
+@INVARIANT.found_by(
+    "{node} never retried its {operation} of {client} to {peer}, which ended with {outcome} in {first}, until "
+    "checkpoint {_number}",
+    "{node} retries the {operation} of {client} to {peer} until it succeeds",
+)
 def given_up(t: Timeline) -> pl.DataFrame:
     calls = t.of(t.calls.filter(is_sync), "row", "check", "end_check", "moved_ms", "is_connection")
     next_check = pl.coalesce(neighbour("check", -1, "begin", "to"), "end_check")
@@ -45,15 +58,3 @@ def given_up(t: Timeline) -> pl.DataFrame:
     return failed.select(
         "g", "last", "operation", "outcome", first="row", after="message", peer=t.name("to"), _number="number"
     )
-
-
-INVARIANT = Invariant(
-    "INV-RETRY",
-    "A failed sync is retried while its target is a member.",
-    given_up,
-    "{node} never retried its {operation} of {client} to {peer}, which ended with {outcome} in {first}, until "
-    "checkpoint {_number}",
-    "{node} retries the {operation} of {client} to {peer} until it succeeds",
-    needs=Needs(state=True, sent=("CHANGE", "DELETE"), lossless=True),
-    needs_checkpoint=True,
-)

@@ -21,20 +21,36 @@ from __future__ import annotations
 import polars as pl
 
 from distro_spark.expressions import c, sent
-from distro_spark.invariants.registry import Invariant, Needs
+from distro_spark.invariants.registry import Invariant
+from distro_spark.needs import Needs
 from distro_spark.responsibility import BY_CONNECTION
-from distro_spark.timeline import NOTHING, Timeline, either
+from distro_spark.timeline import NOTHING, Timeline
 from distro_traces.header import WITHOUT_REVISIONS
 
 BY_REVISION = ("client_no", "revision")
 
 
+INVARIANT = Invariant(
+    "INV-REV",
+    "A replica stamped with revision r holds the owner's content of r.",
+    needs=Needs(owned=True, revision=True, received=("CHANGE",), everywhere=True),  # its excuses are on other nodes
+    not_on=WITHOUT_REVISIONS,
+    differ_by="actual",
+)
+
+
+@INVARIANT.found_by(
+    "{node} has content {actual} of {client} under revision {revision} in {last}, but [that revision is {expected} "
+    "since {_since}|its owner never had that revision]: {signature}",
+    "{node} holds {expected} of {client} under revision {revision}",
+)
 def broken_stamps(t: Timeline) -> pl.DataFrame:
     carried = c("has_revisions") & c("revision").is_not_null() & c("digest").is_not_null()
     columns = ("run", "client_no", "g", "row", "seq", "at_ms", "kind", "owned", "is_state")
     rows = t.having(carried, *columns, "revision", "digest")
     foreign = of_no_owner(t, rows)
-    return either(two_contents(t, rows.join(foreign, "row", how="anti")), _each(foreign))
+    contents = two_contents(rows.join(foreign, "row", how="anti"))
+    return pl.concat([contents, _each(foreign)], how="diagonal")
 
 
 def of_no_owner(t: Timeline, rows: pl.DataFrame) -> pl.DataFrame:
@@ -53,16 +69,16 @@ def _each(rows: pl.DataFrame) -> pl.DataFrame:
         "g",
         "revision",
         "rows",
-        first=pl.lit(None, pl.Int64),
         last="row",
+        first=pl.lit(None, pl.Int64),
+        _since_row=pl.lit(None, pl.Int64),
         signature=pl.lit("foreign revision"),
         expected=pl.lit("nothing"),
         actual="digest",
-        _but=pl.lit("its owner never had that revision"),
     )
 
 
-def two_contents(t: Timeline, rows: pl.DataFrame) -> pl.DataFrame:
+def two_contents(rows: pl.DataFrame) -> pl.DataFrame:
     several = rows.group_by(BY_REVISION).agg(c("digest").min().alias("one"), c("digest").max().alias("other"))
     several = several.filter(c("one") != c("other")).select(BY_REVISION)
     if several.is_empty():
@@ -98,17 +114,5 @@ def two_contents(t: Timeline, rows: pl.DataFrame) -> pl.DataFrame:
         signature=signature,
         expected="right",
         actual="digest",
-        _but=pl.format("that revision is {} since {}", "right", t.words(found, "first")),
+        _since_row="first",
     )
-
-
-INVARIANT = Invariant(
-    "INV-REV",
-    "A replica stamped with revision r holds the owner's content of r.",
-    broken_stamps,
-    "{node} has content {actual} of {client} under revision {revision} in {last}, but {_but}: {signature}",
-    "{node} holds {expected} of {client} under revision {revision}",
-    needs=Needs(owned=True, revision=True, received=("CHANGE",), everywhere=True),  # its excuses are on other nodes
-    not_on=WITHOUT_REVISIONS,
-    differ_by="actual",
-)

@@ -10,7 +10,8 @@ from __future__ import annotations
 import polars as pl
 
 from distro_spark.expressions import c
-from distro_spark.invariants.registry import Invariant, Needs
+from distro_spark.invariants.registry import Invariant
+from distro_spark.needs import Needs
 from distro_spark.timeline import NOTHING, Timeline, first_of
 
 NOTICED_MS = 20_000 + 2 * 3_000 + 5_000
@@ -18,7 +19,17 @@ NOTICED_MS = 20_000 + 2 * 3_000 + 5_000
 
 MARGIN_MS = 4_000
 
+INVARIANT = Invariant(
+    "INV-SILENT",
+    "The connection of a client that has fallen silent is closed.",
+    needs=Needs(state=True, lossless=True),
+)
 
+
+@INVARIANT.found_by(
+    "{node} still has the connection of {client} in {last}; the client has been silent since {first}",
+    f"{{node}} closes the connection of {{client}} within {NOTICED_MS // 1000} s",
+)
 def kept(t: Timeline) -> pl.DataFrame:
     is_fault = c("kind") == "link_fault"
     silences = t.having(is_fault & (c("detail") == "silent"), "row", silent_ms="at_ms")
@@ -30,13 +41,3 @@ def kept(t: Timeline) -> pl.DataFrame:
     found = found.filter(c("now_ms") - c("silent_ms") > NOTICED_MS + MARGIN_MS)
     found = first_of(found, "fault", "row", "now_ms")
     return found.select("g", first="fault", last="row", silent_ms=c("at_ms") - c("silent_ms"))
-
-
-INVARIANT = Invariant(
-    "INV-SILENT",
-    "The connection of a client that has fallen silent is closed.",
-    kept,
-    "{node} still has the connection of {client} in {last}; the client has been silent since {first}",
-    f"{{node}} closes the connection of {{client}} within {NOTICED_MS // 1000} s",
-    needs=Needs(state=True, lossless=True),
-)

@@ -10,52 +10,38 @@ from __future__ import annotations
 
 import polars as pl
 
-from distro_spark.expressions import c, is_delete, is_sync, is_verify, sent, stamped
-from distro_spark.invariants.registry import Invariant, Needs
+from distro_spark.expressions import c, is_delete, is_sync, is_verify, of_row, sent, stamped
+from distro_spark.invariants.registry import Invariant
+from distro_spark.needs import Needs
 from distro_spark.timeline import Timeline
 
+INVARIANT = Invariant(
+    "INV-SOURCE",
+    "A CHANGE and a VERIFY carry what their sender holds of the client, and no DELETE is sent of a client that is "
+    "connected.",
+    needs=Needs(state=True, reported=True, sent=("CHANGE", "DELETE", "VERIFY"), lossless=True),
+)
 
+
+@INVARIANT.found_by(
+    "{node} sent {peer} a {operation} of {client} with {_sent} in {last}; it holds [content {_held}|nothing]",
+    "{node} sends what it holds of {client}",
+)
 def misstated(t: Timeline) -> pl.DataFrame:
-    columns = (
-        "g",
-        "row",
-        "to",
-        "at_ms",
-        "operation",
-        "state",
-        "held",
-        "held_revision",
-        "digest",
-        "revision",
-        "late_ms",
-    )
     is_other = c("digest").is_not_null() & (c("digest") != c("held"))
     is_unlike = c("has_revisions") & (c("revision") != c("held_revision"))
     unheld = c("held").is_null()
     wrong = pl.when(is_delete).then(c("is_connection") & c("is_native")).otherwise(unheld | is_unlike | is_other)
-    found = t.having(sent & (is_sync | is_verify) & wrong.fill_null(value=False), *columns)
-    found = t.of(found, "state", state_ms="at_ms")
-    found = found.filter((c("at_ms") - c("state_ms") > c("late_ms")).fill_null(value=True))
-    holds = pl.format("content {}", stamped("held", "held_revision"))
-    says = pl.format("content {}", stamped("digest", "revision"))
-    revision = pl.format("revision {}", "revision")
+    is_late = (c("at_ms") - of_row("state", "at_ms") > c("late_ms")).fill_null(value=True)
+    wrong = sent & (is_sync | is_verify) & wrong.fill_null(value=False) & is_late
+    found = t.having(wrong, "g", "row", "to", "operation", "state", "held", "held_revision", "digest", "revision")
+    content = pl.format("content {}", stamped("digest", "revision"))
     return found.select(
         "g",
         "operation",
         first="state",
         last="row",
         peer=t.name("to"),
-        _said=pl.coalesce(says, revision, pl.lit("no content")),
-        _holds=holds.fill_null("nothing"),
+        _sent=pl.coalesce(content, pl.format("revision {}", "revision"), pl.lit("no content")),
+        _held=stamped("held", "held_revision"),
     )
-
-
-INVARIANT = Invariant(
-    "INV-SOURCE",
-    "A CHANGE and a VERIFY carry what their sender holds of the client, and no DELETE is sent of a client that is "
-    "connected.",
-    misstated,
-    "{node} sent {peer} a {operation} of {client} with {_said} in {last}; it holds {_holds}",
-    "{node} sends what it holds of {client}",
-    needs=Needs(state=True, reported=True, sent=("CHANGE", "DELETE", "VERIFY"), lossless=True),
-)
