@@ -109,7 +109,7 @@ NODE_ALONE: Mapping[str, str] = {
     "member_starts_down": "the model's timed runs begin when all members have received a report of each other",
     **dict.fromkeys(("distro_on_sdk_port", "cluster_client_says_tls", "identity_sent", "inner_auth"), _CONNECTIONS),
     **dict.fromkeys(("http_cluster_needs_auth", "refusal_is_sent"), _CONNECTIONS),
-    **dict.fromkeys(("ejector_expels", "exception_code_in_result"), _CONNECTIONS),
+    "exception_code_in_result": _CONNECTIONS,
     **dict.fromkeys(("push_timeout_ms", "push_blocked_ms", "queries_read_pushed_view"), _LISTS),
     **dict.fromkeys(("instance_id_generated", "instance_response_has_type", "publishers_show_cluster"), _LISTS),
     **dict.fromkeys(("client_queries_repaired", "push_of_subscribed_cluster"), _LISTS),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from distro_impl.limits import UNLIMITED, ConnectionLimits
 from distro_impl.options import DEFAULT_OPTIONS, NodeOptions
 from distro_impl.profiles import PROFILES, Profile
 from distro_protos.addresses import bracketed, parse_address
@@ -29,7 +28,6 @@ class NodeConfig:
     members: tuple[str, ...] = ()
     member_list_file: Path | None = None
     profile: Profile = PROFILES["strict"]
-    connection_limits: ConnectionLimits = UNLIMITED
     options: NodeOptions = DEFAULT_OPTIONS
     serves_http: bool = True
     """Off for a harness that speaks gRPC alone and starts nodes by the hundred: the routes are half of a start."""

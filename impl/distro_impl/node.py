@@ -16,7 +16,6 @@ from distro_impl.core import Core
 from distro_impl.distro.distro_protocol import DistroProtocol
 from distro_impl.distro.record import DistroRecord
 from distro_impl.events import Observer
-from distro_impl.limits import ConnectionLimits
 from distro_impl.membership.cluster_clients import PeerLinks
 from distro_impl.membership.members import ServerMemberManager
 from distro_impl.settings.errors import SettingError
@@ -125,7 +124,3 @@ class Node:
     def change_members(self, addresses: Iterable[str]) -> None:
         """From now on these are the members, as if the file with the list had been changed."""
         self.members.change_list(addresses)
-
-    def limit_connections(self, limits: ConnectionLimits) -> None:
-        """From now on these are the limits; where the release does that, what is above them is asked to go."""
-        self.parts.remote.connections.limits = limits

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from impl_lab import NACOS_2_2_4, PUSHED_WITHIN_MS, STRICT, Lab
@@ -207,3 +208,52 @@ async def test_an_ended_node_leaves_no_task_and_says_nothing_more(lab: Lab, end:
     await lab.close()
     await asyncio.sleep(0.05)  # the poller of gRPC hands out what was cancelled
     assert {task for task in asyncio.all_tasks() - before if not task.done()} == set()
+
+
+async def test_a_stream_without_a_set_up_is_ended_when_it_was_idle_for_too_long(lab: Lab) -> None:
+    node, clock = await lab.node()
+    client = await lab.raw(node.config.sdk_target).open()
+    await clock.settle()
+    await clock.advance(19_000)
+    assert len(node.parts.remote.connections.without_set_up(0)) == 1
+    await clock.advance(4_000)
+    await client.stream_ended()
+    assert node.parts.remote.connections.without_set_up(0) == []
+
+
+@pytest.mark.parametrize(("source", "registered"), [("sdk", False), ("cluster", True)])
+@pytest.mark.parametrize(("profile", "refusals"), [(STRICT, []), (NACOS_2_2_4, ["ConnectResetRequest"])])
+async def test_while_the_node_starts_only_members_are_registered(
+    lab: Lab, profile: Profile, refusals: list[str], source: str, registered: bool
+) -> None:
+    """Up to 2.2.4 a refused client receives the refusal."""
+    node = Node(NodeConfig(port=free_main_ports(1)[0], profile=profile), clock=VirtualClock())
+    await node.bind()
+    client = lab.raw(node.config.sdk_target, source=source)
+    client.check = _nothing  # type: ignore[method-assign]  # it would be refused
+    await client.set_up(abilityTable={})
+    if not registered:
+        await client.stream_ended()
+        assert [message.type for message in client.arrived()] == refusals
+    elif profile.ability_negotiation:
+        assert (await client.next_request()).type == "SetupAckRequest"
+    node.begin()
+    if not registered or profile.ability_negotiation:
+        assert (await client.ask("HealthCheckRequest", {})).succeeded is registered
+    await node.stop()
+
+
+async def _nothing() -> Any:
+    pass
+
+
+async def test_a_member_that_is_asked_to_reset_says_yes_and_connects_again(lab: Lab) -> None:
+    run = await lab.cluster(size=2)
+    node, member = run.cluster.nodes
+    await run.clock.advance(6_000)  # it has reported by then
+    (connection,) = connections = node.parts.remote.connections
+    before = run.links.set_ups.count((member.address, node.address))
+    run.clock.spawn(connections.push(connection, "ConnectResetRequest", {"module": "internal"}, 3_000), "reset")
+    await run.clock.advance(6_000)
+    assert run.links.set_ups.count((member.address, node.address)) == before + 1
+    assert connection.id not in [each.id for each in node.parts.remote.connections]

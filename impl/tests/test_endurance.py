@@ -14,9 +14,8 @@ from payloads import random_payloads
 
 from distro_impl import Node, NodeConfig, VirtualClock
 from distro_impl.core import Core
-from distro_impl.limits import UNLIMITED, ConnectionLimits
 from distro_impl.naming.client import Client
-from distro_impl.remote.connection import Connection, ConnectionMeta
+from distro_impl.remote.connection import Connection
 from distro_impl.remote.connection_log import ConnectionLog
 from distro_impl.remote.connection_manager import MAX_IDS_WITHOUT_STREAM, ConnectionManager
 
@@ -98,51 +97,11 @@ class Stream:
     def close(self) -> None: ...
 
 
-def connections_of_a_node(clock: VirtualClock, limits: ConnectionLimits) -> ConnectionManager:
-    config = NodeConfig(port=1, profile=STRICT, connection_limits=limits)
-    log = ConnectionLog(config.address, STRICT)
-    return ConnectionManager(Core.of(config, clock), lambda _: None, lambda _: None, log)
-
-
-def test_streams_without_a_set_up_are_counted_by_address() -> None:
-    """A set-up makes room for one more stream, and the end of a connection whose stream stays takes it again."""
-    clock = VirtualClock()
-    connections = connections_of_a_node(clock, ConnectionLimits(count_limit_per_client_ip=2))
-    closed: list[str] = []
-
-    class Closing(Stream):
-        def close(self) -> None:
-            closed.append(self.peer)
-
-    def opened(port: int, ip: str = "10.0.0.1") -> bool:
-        before = len(closed)
-        connections.stream_opened((1, f"ipv4:{ip}:{port}"), Closing())
-        return len(closed) == before
-
-    def connection(port: int) -> Connection:
-        peer = (1, f"ipv4:10.0.0.1:{port}")
-        meta = ConnectionMeta(
-            id=connections.id_of(peer), client_ip="10.0.0.1", remote_port=port, local_port=1, created_ms=clock.now_ms()
-        )
-        return Connection(meta, clock, Closing())
-
-    assert [opened(1), opened(2), opened(3)] == [True, True, False]
-    assert opened(1, ip="10.0.0.9")
-    connections.stream_ended((1, "ipv4:10.0.0.1:3"))
-    first = connection(1)
-    assert connections.register(first)
-    assert opened(4), "the first stream has its set-up"
-    connections.unregister(first.id)
-    connections.stream_ended((1, "ipv4:10.0.0.1:4"))
-    assert not opened(5), "the first stream is open and has no connection again"
-    for port in (1, 2, 5):
-        connections.stream_ended((1, f"ipv4:10.0.0.1:{port}"))
-    assert [opened(6), opened(7), opened(8)] == [True, True, False]
-
-
 def test_ids_of_transports_without_a_stream_are_forgotten_the_oldest_first() -> None:
     """No event announces the end of such a transport. One with a stream keeps its id."""
-    connections = connections_of_a_node(VirtualClock(), UNLIMITED)
+    config = NodeConfig(port=1, profile=STRICT)
+    log = ConnectionLog(config.address, STRICT)
+    connections = ConnectionManager(Core.of(config, VirtualClock()), lambda _: None, lambda _: None, log)
     silent, streaming = (1, "ipv4:10.0.0.1:1"), (1, "ipv4:10.0.0.1:2")
     silent_id, streaming_id = connections.id_of(silent), connections.stream_opened(streaming, Stream())
     for number in range(MAX_IDS_WITHOUT_STREAM):

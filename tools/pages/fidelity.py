@@ -45,6 +45,7 @@ WITHOUT_NODE: Mapping[str, str] = {
     **dict.fromkeys(
         ("metadata-set", "metadata-expiry"), "it is replicated through Raft, which the node does not implement"
     ),
+    "connection-limits": "the default is none, and the node has no setting for one",
     "index-audit": "the node handles events where they are published: none can be lost",
     "sync-torn": "a CHANGE is applied in one step: nothing else runs in between",
     "verify-v1": "Nacos 1.x only",

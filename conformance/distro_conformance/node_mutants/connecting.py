@@ -85,18 +85,18 @@ async def _ends_on_rubbish(old: Any, self: Any, stream: Any, peer: Any, connecti
 
 
 @mutant("m-second-set-up-starts-over", ConnectionManager, "register")
-def _registers_again(old: Any, self: Any, connection: Connection) -> bool:
+def _registers_again(old: Any, self: Any, connection: Connection) -> None:
     """A second set-up on one transport makes a new client."""
     if connection.id in self._connections:
         self._disconnected(self._connections.pop(connection.id))
-    return bool(old(self, connection))
+    old(self, connection)
 
 
 @mutant("m-no-abilities", Acceptor, "_set_up")
 async def _without_ack(_: Any, self: Any, connection: Connection, body: Any) -> None:
     """A client that sent its abilities does not get those of the server."""
-    if body.labels is None or not self._connections.register(connection):
-        await self._refuse(connection)
+    if body.labels is not None:
+        self._connections.register(connection)
 
 
 @mutant("m-id-has-no-port", ConnectionManager, "_new_id")

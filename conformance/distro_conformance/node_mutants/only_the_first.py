@@ -97,10 +97,10 @@ _of_other_modules: list[str] = []
 
 
 def _noted(old: Any) -> Any:
-    def register(self: Any, connection: Connection) -> bool:
+    def register(self: Any, connection: Connection) -> None:
         if connection.meta.is_sdk and not connection.meta.is_naming:
             _of_other_modules.append(connection.id)
-        return bool(old(self, connection))
+        old(self, connection)
 
     return register
 

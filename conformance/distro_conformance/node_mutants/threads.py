@@ -93,10 +93,9 @@ def _creates_twice(old: Any, self: Any, client_id: str) -> IpPortClient:
 
 
 @mutant("B40", ConnectionManager, "register")
-def _inserts_late(old: Any, self: Any, connection: Connection) -> bool:
+def _inserts_late(old: Any, self: Any, connection: Connection) -> None:
     """A connection whose transport ends while it is set up is inserted all the same."""
     self._clock.spawn(_later(lambda: old(self, connection)), f"rest of the set-up of {connection.id}")
-    return True
 
 
 @mutant("B44", PushService, "_push_to", queries_read_pushed_view=True)

@@ -59,19 +59,19 @@ def grpc_servers(
     remote: Remote, membership: Membership, naming: Naming, distro: Distro
 ) -> tuple[RequestAcceptor, RequestAcceptor]:
     """For SDKs and for members."""
-    core, options, inner_api = remote.core, remote.core.config.options, remote.inner_api
+    core, options = remote.core, remote.core.config.options
     acceptor = partial(
         RequestAcceptor,
         core,
         connections=remote.connections,
         handlers=_handlers(remote, membership, naming, distro),
-        refusal=RemoteRequestAuthFilter(inner_api, remote.tokens).refusal,
+        refusal=RemoteRequestAuthFilter(remote.inner_api, remote.tokens).refusal,
         health=remote.health,
     )
     forbidden = () if core.profile.distro_on_sdk_port else CLUSTER_ONLY
     return (
-        acceptor("SDK", SDK_PORT_OFFSET, options.sdk_server, is_member=lambda _: False, forbidden=forbidden),
-        acceptor("cluster", CLUSTER_PORT_OFFSET, options.cluster_server, is_member=inner_api.may_be_member),
+        acceptor("SDK", SDK_PORT_OFFSET, options.sdk_server, forbidden=forbidden),
+        acceptor("cluster", CLUSTER_PORT_OFFSET, options.cluster_server),
     )
 
 

@@ -196,10 +196,8 @@ class Profile:
     """How long an idle connection has to answer a ClientDetectionRequest. None: there is no detection (B03)."""
     push_blocked_ms: int | None = 300_000
     """A connection that refused every push for longer is ejected. None: it stays."""
-    ejector_expels: bool = True
-    """The ejector asks what is over a limit to connect elsewhere."""
     refusal_is_sent: bool = False
-    """A refused connection gets a ConnectResetRequest before it is closed (up to 2.2.4)."""
+    """A client that connects while the node starts gets a ConnectResetRequest before it is closed (up to 2.2.4)."""
     exception_code_in_result: bool = True
     """The code of an exception in a handler stands in resultCode too (from 2.3.2 on); otherwise that is 500."""
 

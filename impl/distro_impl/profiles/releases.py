@@ -91,7 +91,6 @@ NACOS_2_2_0 = _next(
     sync_retry_delay_ms=3_000,
     load_retry_delay_ms=30_000,
     detection_timeout_ms=None,
-    ejector_expels=False,
     http_v1_distro=False,
     http_v2_api=True,
 )
@@ -113,7 +112,6 @@ NACOS_2_3_0 = _next(
     publishers_show_cluster=True,
     revision_taken_over=RevisionTakenOver.ALWAYS,
     detection_timeout_ms=5_000,
-    ejector_expels=True,
     refusal_is_sent=False,
     ability_negotiation=True,
     batch_bumps_revision=True,

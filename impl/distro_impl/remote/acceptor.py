@@ -7,7 +7,7 @@ stream).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 
 from google.protobuf.message import DecodeError
 
@@ -15,7 +15,7 @@ from distro_impl.core import Core
 from distro_impl.logs import logger
 from distro_impl.options import GrpcServerOptions
 from distro_impl.remote.connection import Connection, ConnectionMeta
-from distro_impl.remote.connection_manager import CONNECT_RESET, RESET_BODY, ConnectionManager, PeerKey, peer_address
+from distro_impl.remote.connection_manager import ConnectionManager, PeerKey, peer_address
 from distro_impl.remote.errors import (
     BAD_GATEWAY,
     INVALID_SERVER_STATUS,
@@ -52,15 +52,13 @@ class RequestAcceptor:
         handlers: Mapping[str, Handler],
         refusal: Refusal,
         health: Health,
-        is_member: Callable[[str], bool],
         forbidden: Collection[str] = (),
     ) -> None:
-        """`forbidden` are types of requests that are refused on this port. `is_member`: whether a connection that comes
-        to this port from that address is taken for one of a member."""
+        """`forbidden` are types of requests that are refused on this port."""
         self._core, self._clock, self._profile = core, core.clock, core.profile
         self._purpose, self._port, self._options = purpose, core.config.port + port_offset, options
         self._connections, self._handlers, self._refusal, self._health = connections, handlers, refusal, health
-        self._is_member, self._forbidden = is_member, forbidden
+        self._forbidden = forbidden
         self._server: Server | None = None
 
     async def start(self) -> None:
@@ -172,23 +170,22 @@ class RequestAcceptor:
             version=body.client_version or "",
             tenant=body.tenant or "",
             labels=body.labels or {},
-            abilities=body.ability_table,
-            is_counted=not self._is_member(ip),
         )
 
     async def _set_up(self, connection: Connection, body: ConnectionSetupRequest) -> None:
         """Source: docs/protocol #connection-stream; null labels never get a connection registered upstream either."""
         if body.labels is None:
             return
-        too_early = connection.meta.is_sdk and not self._clock.is_running
-        if too_early or not self._connections.register(connection):
+        if connection.meta.is_sdk and not self._clock.is_running:
             await self._refuse(connection)
-        elif self._profile.ability_negotiation and body.ability_table is not None:
+            return
+        self._connections.register(connection)
+        if self._profile.ability_negotiation and body.ability_table is not None:
             connection.send(encode("SetupAckRequest", {"headers": {}, "abilityTable": ABILITIES, "module": "internal"}))
 
     async def _refuse(self, connection: Connection) -> None:
         if self._profile.refusal_is_sent:
-            connection.send(encode(CONNECT_RESET, {"headers": {}, **RESET_BODY}))
+            connection.send(encode("ConnectResetRequest", {"headers": {}, "module": "internal"}))
             await connection.sent()
         connection.close()
 

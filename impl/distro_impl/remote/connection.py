@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from distro_impl.clocks.clock import Clock, Waiting
 from distro_impl.transport.transport import ServerStream
-from distro_protos import Json, Payload
+from distro_protos import Payload
 
 BUSY_ABOVE_BYTES = 32 * 1024
 APP_NAME_LABEL = "AppName"
@@ -33,18 +33,10 @@ class ConnectionMeta:
     version: str = ""
     tenant: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
-    abilities: Mapping[str, bool] | None = None
-    """From `abilityTable`."""
-    is_counted: bool = True
-    """Whether it counts towards the limits (limits.py)."""
 
     @property
     def is_sdk(self) -> bool:
         return self.labels.get("source") == "sdk"
-
-    @property
-    def is_cluster(self) -> bool:
-        return self.labels.get("source") == "cluster"
 
     @property
     def is_naming(self) -> bool:
@@ -54,23 +46,6 @@ class ConnectionMeta:
     @property
     def app_name(self) -> str:
         return self.labels.get(APP_NAME_LABEL, "-")
-
-    def to_json(self) -> Json:
-        """As an operator sees it."""
-        return {
-            "connectType": "GRPC",
-            "connectionId": self.id,
-            "clientIp": self.client_ip,
-            "localPort": self.local_port,
-            "createTime": self.created_ms,
-            "version": self.version,
-            "tenant": self.tenant,
-            "appName": self.app_name,
-            "labels": dict(self.labels),
-            "tag": None,
-            "sdkSource": self.is_sdk,
-            "clusterSource": self.is_cluster,
-        }
 
 
 class Connection:

@@ -32,10 +32,6 @@ class ConnectionLog(NodeLog):
         text = "new connection registered successfully, connectionId = %s,connection=%s "
         self.write(self._registrations, logging.INFO, text, meta.id, _Connection(meta), client=meta.id)
 
-    def register_failed(self, connection_id: str, reason: str) -> None:
-        text = "[%s]Connection register fail,reason:%s"
-        self.write(digest, logging.WARNING, text, connection_id, reason)
-
     def unregistered(self, connection_id: str) -> None:
         text = "[%s]Connection unregistered successfully. "
         self.write(self._registrations, logging.INFO, text, connection_id, client=connection_id)

@@ -7,14 +7,13 @@ the difference is visible only to a client that ends its stream and keeps its ch
 
 from __future__ import annotations
 
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from itertools import count
 from urllib.parse import unquote
 
 from distro_impl.clocks.clock import Waiting
 from distro_impl.core import Core
-from distro_impl.limits import ClientCounts
 from distro_impl.remote.connection import Connection, ConnectionBusyError
 from distro_impl.remote.connection_log import ConnectionLog
 from distro_impl.transport.transport import ServerStream
@@ -24,10 +23,7 @@ from distro_protos.addresses import split_address, without_brackets
 MAX_IDS_WITHOUT_STREAM = 10_000
 """Ids of transports that asked something but opened no stream; the end of those is not reported."""
 
-CLIENT_DETECTION, CONNECT_RESET = "ClientDetectionRequest", "ConnectResetRequest"
-RESET_BODY: Json = {"module": "internal"}
-"""It names no server: the client chooses one."""
-RESET_TIMEOUT_MS = 3_000
+CLIENT_DETECTION = "ClientDetectionRequest"
 
 PeerKey = tuple[int, str]
 """(port of the server, `context.peer()`): one address may have a transport to each of our two servers."""
@@ -36,10 +32,10 @@ PeerKey = tuple[int, str]
 class _Transport:
     """A transport with at least one stream; `stream` is the first."""
 
-    __slots__ = ("connection_id", "ip", "opened_ms", "stream", "streams")
+    __slots__ = ("connection_id", "opened_ms", "stream", "streams")
 
-    def __init__(self, connection_id: str, ip: str, stream: ServerStream, opened_ms: int) -> None:
-        self.connection_id, self.ip, self.stream, self.opened_ms = connection_id, ip, stream, opened_ms
+    def __init__(self, connection_id: str, stream: ServerStream, opened_ms: int) -> None:
+        self.connection_id, self.stream, self.opened_ms = connection_id, stream, opened_ms
         self.streams = 0
 
 
@@ -54,15 +50,12 @@ class ConnectionManager:
         log: ConnectionLog,
     ) -> None:
         self._clock, self._connected, self._disconnected = core.clock, connected, disconnected
-        self.limits, self.log = core.config.connection_limits, log
+        self.log = log
         self.keeps_clients = False
         """Whether the end of a connection has no consequences any more: the node itself is about to end."""
         self._ids: OrderedDict[PeerKey, str] = OrderedDict()  # of transports without a stream
         self._transports: dict[PeerKey, _Transport] = {}
-        self._by_id: dict[str, _Transport] = {}
-        self._without_set_up: Counter[str] = Counter()  # how many transports of an ip have no connection
         self._connections: dict[str, Connection] = {}
-        self._counts = ClientCounts()
         self._request_ids = count(1)
 
     # Transports
@@ -80,17 +73,11 @@ class ConnectionManager:
         return connection_id
 
     def stream_opened(self, peer: PeerKey, stream: ServerStream) -> str:
-        """The id of its connection. A stream for which there is no room is closed."""
+        """The id of its connection."""
         transport = self._transports.get(peer)
         if transport is None:
-            ip, _ = peer_address(peer[1])
-            has_room = self.limits.has_room_for_stream(ip, self._without_set_up[ip])
-            transport = self._transports[peer] = _Transport(self.id_of(peer), ip, stream, self._clock.now_ms())
+            transport = self._transports[peer] = _Transport(self.id_of(peer), stream, self._clock.now_ms())
             del self._ids[peer]
-            self._by_id[transport.connection_id] = transport
-            self._count_without_set_up(ip, 1)
-            if not has_room:
-                stream.close()
             self.log.transport_ready(transport.connection_id)
         transport.streams += 1
         return transport.connection_id
@@ -101,9 +88,6 @@ class ConnectionManager:
         transport.streams -= 1
         if not transport.streams:
             del self._transports[peer]
-            del self._by_id[transport.connection_id]
-            if transport.connection_id not in self._connections:
-                self._count_without_set_up(transport.ip, -1)
             self.log.transport_terminated(transport.connection_id)
             self.unregister(transport.connection_id)
 
@@ -112,11 +96,6 @@ class ConnectionManager:
         since_ms = self._clock.now_ms() - older_than_ms
         waiting = (each for each in self._transports.values() if each.connection_id not in self._connections)
         return [each.stream for each in waiting if each.opened_ms <= since_ms]
-
-    def _count_without_set_up(self, ip: str, more: int) -> None:
-        self._without_set_up[ip] += more
-        if not self._without_set_up[ip]:
-            del self._without_set_up[ip]
 
     # Registration
 
@@ -129,30 +108,19 @@ class ConnectionManager:
     def get(self, connection_id: str) -> Connection | None:
         return self._connections.get(connection_id)
 
-    def register(self, connection: Connection) -> bool:
-        """False when there are too many already. A second set-up on one transport changes nothing."""
+    def register(self, connection: Connection) -> None:
+        """A second set-up on one transport changes nothing."""
         if connection.id in self._connections:
-            return True
-        refusal = self.limits.refusal(connection.meta, self._counts)
-        if refusal is not None:
-            self.log.register_failed(connection.id, refusal)
-            return False
+            return
         self._connections[connection.id] = connection
-        if (transport := self._by_id.get(connection.id)) is not None:
-            self._count_without_set_up(transport.ip, -1)
-        self._counts.add(connection.meta)
         self.log.registered(connection.meta)
         self._connected(connection)
-        return True
 
     def unregister(self, connection_id: str) -> None:
         """Close it and forget it; unknown is fine. Until its stream has ended, its transport is an unregistered one."""
         connection = self._connections.pop(connection_id, None)
         if connection is None:
             return
-        if (transport := self._by_id.get(connection_id)) is not None:
-            self._count_without_set_up(transport.ip, 1)
-        self._counts.remove(connection.meta)
         self.log.unregistered(connection_id)
         connection.close()
         if not self.keeps_clients:
@@ -179,12 +147,6 @@ class ConnectionManager:
     async def detect(self, connection: Connection, timeout_ms: int) -> bool:
         """Whether the client answers in time that it is alive."""
         return await self.push(connection, CLIENT_DETECTION, {"module": "internal"}, timeout_ms)
-
-    def reset(self, connection: Connection) -> None:
-        """Ask a client to connect again, to any server (docs/protocol #connection-internal)."""
-        self._clock.spawn(
-            self.push(connection, CONNECT_RESET, RESET_BODY, RESET_TIMEOUT_MS), f"reset of {connection.id}"
-        )
 
     def acknowledge(self, connection_id: str, request_id: str | None, succeeded: bool) -> None:
         """A response arrived on the stream."""

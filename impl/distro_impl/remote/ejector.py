@@ -1,8 +1,7 @@
-"""The ejector ends connections that give no sign of life, that do not read, or that are too many, and streams that are
-never set up.
+"""The ejector ends connections that give no sign of life, or that do not read, and streams that are never set up.
 
 Runs after one second and then three seconds after the end of each check. A check asks all idle connections at once;
-who has not answered when its time is over is unregistered, so that its instances go with it. Which of the three it
+who has not answered when its time is over is unregistered, so that its instances go with it. Which of the two it
 does is a matter of the release. Source: docs/protocol #ejector-answer, #ejector-check; RuntimeConnectionEjector.
 """
 
@@ -30,7 +29,6 @@ class ConnectionEjector:
     async def check(self) -> None:
         """One check. The clock logs an exception, and the checks continue."""
         try:
-            self._expel_over_limit()
             self._eject_blocked()
             for stream in self._connections.without_set_up(self._profile.connection_idle_ms):
                 stream.close()
@@ -40,15 +38,6 @@ class ConnectionEjector:
 
     def _check_after(self, delay_ms: int) -> None:
         self._clock.call_at(self._clock.now_ms() + delay_ms, self.check, "connection check")
-
-    def _expel_over_limit(self) -> None:
-        """Asked, not cut off: the client goes by itself, and keeps being served until then."""
-        if not self._profile.ejector_expels or self._connections.limits.are_none:
-            return
-        expelled = set(self._connections.limits.over_limit(connection.meta for connection in self._connections))
-        for connection in self._connections:
-            if connection.id in expelled:
-                self._connections.reset(connection)
 
     def _eject_blocked(self) -> None:
         """Messages to a client that does not read cost memory."""

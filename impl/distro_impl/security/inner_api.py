@@ -3,8 +3,7 @@
 The identity of the cluster is a header that all members share. Up to 2.5.1 no release asks members for it, 3.x does
 once all members are 3.x. `strict` always asks: for the identity where one is configured, otherwise for the address of
 a member, which is all there is then. An address can be compared only with an address, so without an identity a node of
-`strict` does not start with a member that is listed by name, and a caller is never taken for a member that joins later
-under a name. Source: docs/protocol #member-auth.
+`strict` does not start with a member that is listed by name. Source: docs/protocol #member-auth.
 """
 
 from __future__ import annotations
@@ -60,11 +59,6 @@ class InnerApi:
             raise AccessDeniedError(NO_IDENTITY)
         elif not self._is_address_of_member(ip):
             raise AccessDeniedError(NO_MEMBER.format(ip))
-
-    def may_be_member(self, ip: str) -> bool:
-        """Whether a member may have that address. A member that is listed by name may have any."""
-        named = any(ip_of(_host(each)) is None for each in self._members.other_addresses())
-        return named or self._is_address_of_member(ip)
 
     def is_member(self, headers: Mapping[str, str]) -> bool:
         """Whether the headers carry the identity, whether or not it is asked for."""
