@@ -13,7 +13,7 @@ import json
 import logging
 import re
 import sys
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from datetime import UTC, datetime
 from enum import StrEnum
 from logging.handlers import RotatingFileHandler
@@ -143,10 +143,22 @@ class NodeLog:
         peer: str | None = None,
         error: Exception | None = None,
     ) -> None:
-        """`client` and `peer` are whom the line is about; the trace of `error` follows it."""
+        """`client` and `peer` are whom the line is about; the trace of `error` follows it. A value that is a function
+        is called only if the line is written."""
         if logger.isEnabledFor(level) and logger.hasHandlers():
             about = {"node": self._node, "client": client, "peer": peer}
-            logger.log(level, text, *values, exc_info=error, extra=about)
+            made = (value() if callable(value) else value for value in values)
+            logger.log(level, text, *made, exc_info=error, extra=about)
+
+
+def line(logger: logging.Logger, level: int, text: str, about: str | None = None) -> Callable[..., None]:
+    """The method of a NodeLog that writes this line with its values; the first one is the `client` or `peer` that the
+    line is about, if any."""
+
+    def write(self: NodeLog, *values: object) -> None:
+        self.write(logger, level, text, *values, **({about: values[0]} if about else {}))  # type: ignore[arg-type]
+
+    return write
 
 
 def one_line(value: object) -> str:

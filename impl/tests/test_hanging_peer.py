@@ -9,7 +9,7 @@ from impl_lab import Lab
 from swallower import a_peer_behind_a_swallower, until
 
 from distro_impl.membership.member import MemberState
-from distro_impl.remote import cluster_client, connection_keeper
+from distro_impl.remote import cluster_client
 from distro_impl.remote.peer_connection import PeerUnreachableError
 
 pytestmark = pytest.mark.wire
@@ -21,8 +21,8 @@ HEALTH_CHECK: dict[str, Any] = {"module": "internal"}
 @pytest.fixture
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same in a hundredth of the time."""
-    monkeypatch.setattr(connection_keeper, "KEEP_ALIVE_MS", 100)
-    monkeypatch.setattr(connection_keeper, "HEALTH_TIMEOUT_MS", 100)
+    monkeypatch.setattr(cluster_client, "KEEP_ALIVE_MS", 100)
+    monkeypatch.setattr(cluster_client, "HEALTH_TIMEOUT_MS", 100)
     monkeypatch.setattr(cluster_client, "CONNECT_TIMEOUT_MS", 300)
 
 
@@ -30,12 +30,12 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_a_connection_that_is_swallowed_is_given_up_without_a_request_and_opened_again() -> None:
     async with a_peer_behind_a_swallower() as (swallower, client):
         assert (await client.request("HealthCheckRequest", HEALTH_CHECK, 5_000)).succeeded
-        first = client._keeper.connection
+        first = client.connection
         assert first is not None
         swallower.swallows = True
         await until(lambda: not first.is_usable)
         swallower.swallows = False
-        await until(lambda: client._keeper.connection is not None)
+        await until(lambda: client.connection is not None)
         accepted = swallower.accepted
         assert (await client.request("HealthCheckRequest", HEALTH_CHECK, 5_000)).succeeded
         assert swallower.accepted == accepted  # it was there already
@@ -43,10 +43,10 @@ async def test_a_connection_that_is_swallowed_is_given_up_without_a_request_and_
 
 @pytest.mark.usefixtures("_impatient")
 async def test_a_time_out_has_the_connection_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection_keeper, "KEEP_ALIVE_MS", 600_000)
+    monkeypatch.setattr(cluster_client, "KEEP_ALIVE_MS", 600_000)
     async with a_peer_behind_a_swallower() as (swallower, client):
         assert (await client.request("HealthCheckRequest", HEALTH_CHECK, 5_000)).succeeded
-        first = client._keeper.connection
+        first = client.connection
         assert first is not None
         swallower.swallows = True
         with pytest.raises(TimeoutError):

@@ -51,7 +51,7 @@ async def test_a_member_pings_its_peer_and_gives_up_a_dead_link() -> None:
     permitting = NodeOptions(cluster_server=GrpcServerOptions(permit_keep_alive_ms=1))
     async with a_peer_behind_a_swallower(VirtualClock(), permitting) as (swallower, client):
         assert (await client.request("HealthCheckRequest", {}, 5_000)).succeeded
-        connection = client._keeper.connection
+        connection = client.connection
         assert connection is not None
         await asyncio.sleep(PERIODS_S)
         assert connection.is_usable  # its peer answers pings
@@ -64,7 +64,7 @@ async def test_a_member_pings_its_peer_and_gives_up_a_dead_link() -> None:
 async def test_a_client_that_pings_more_often_than_is_permitted_is_closed() -> None:
     async with a_peer_behind_a_swallower(VirtualClock()) as (_, client):
         assert (await client.request("HealthCheckRequest", {}, 5_000)).succeeded
-        connection = client._keeper.connection
+        connection = client.connection
         assert connection is not None
         await until(lambda: not connection.is_usable)
 

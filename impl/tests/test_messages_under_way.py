@@ -92,7 +92,7 @@ async def test_a_peer_that_crashed_has_been_noticed_when_the_clock_is_settled(
     run = await lab.cluster(size=2)
     await run.clock.advance(6_000)  # it has reported, so there is a connection
     peer = run.cluster.addresses[1]
-    connection = run.cluster.nodes[0].parts.membership.peers._clients[peer]._keeper.connection
+    connection = run.cluster.nodes[0].parts.membership.peers._clients[peer].connection
     assert connection is not None
     assert connection.is_usable
     await run.cluster.crash(1)

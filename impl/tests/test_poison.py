@@ -162,7 +162,7 @@ async def test_a_retired_connection_with_a_request_under_way_ends_with_the_node(
     run.link(0, 1).unanswered = {"CHANGE"}
     await client.register("web", 80)
     await run.clock.advance(1_500)
-    retired = run.cluster.nodes[0].parts.membership.peers._clients[run.cluster.addresses[1]]._keeper.connection
+    retired = run.cluster.nodes[0].parts.membership.peers._clients[run.cluster.addresses[1]].connection
     assert retired is not None
     retired.retire()
     await run.clock.settle()

@@ -49,7 +49,7 @@ from distro_impl.clocks.clock import Clock as NodesClock
 from distro_impl.options import GrpcServerOptions
 from distro_impl.remote.payloads import SENDER_HEADER
 from distro_impl.transport.health import Health
-from distro_impl.transport.transport import PeerLink, Server, ServerStream, Transport
+from distro_impl.transport.transport import Listener, PeerLink, Server, ServerStream, Transport
 from distro_protos import (
     Json,
     Message,
@@ -162,15 +162,16 @@ class PlayedPeer:
     async def start_in(self, transport: Transport, clock: NodesClock) -> None:
         """Listen in a transport that is no network, where there is no HTTP."""
         self._transport = transport
-        self._server = await transport.serve(
-            "127.0.0.1",
-            self.port + CLUSTER_OFFSET,
+        listener = Listener(
+            ip="127.0.0.1",
+            port=self.port + CLUSTER_OFFSET,
             purpose="played member",
             options=GrpcServerOptions(),
             health=Health(),
             service=_Service(self),
             clock=clock,
         )
+        self._server = await transport.serve(listener)
 
     async def start(self, *, until_loaded: bool = True) -> None:  # noqa: ARG002 - it loads nothing
         """Listen; listen again if an earlier start was broken off while listening. Raises TargetError when the port is

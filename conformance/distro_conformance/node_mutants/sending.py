@@ -19,7 +19,6 @@ from distro_impl.naming.client import Client, Service
 from distro_impl.naming.client_manager import ClientManager
 from distro_impl.naming.ip_port_client import is_ip_port
 from distro_impl.remote.cluster_client import ClusterClient
-from distro_impl.remote.connection_keeper import ConnectionKeeper
 from distro_impl.remote.ejector import ConnectionEjector
 from distro_impl.remote.payloads import DataOperation
 from distro_impl.tasks.delay_engine import DelayTaskEngine
@@ -262,7 +261,7 @@ def to_who_has_left(old: Any) -> Any:
 
 left_out(
     "B35",
-    ConnectionKeeper,
+    ClusterClient,
     "check",
     "A connection on which something was sent lately counts as alive, whether or not anything is answered.",
 )

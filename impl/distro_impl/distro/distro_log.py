@@ -7,11 +7,11 @@ No line is formatted for a level that is off. Source: docs/protocol #log-lines.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from distro_impl.distro.transport_agent import RESOURCE_TYPE, DistroReply
-from distro_impl.logs import NodeLog, logger
+from distro_impl.logs import NodeLog, line, logger
 from distro_impl.profiles import Profile
 from distro_impl.remote.payloads import DataOperation
 from distro_protos import write_json
@@ -33,10 +33,10 @@ class DistroLog(NodeLog):
 
     def sync_began(self, operation: DataOperation, client: str, peer: str) -> None:
         text = f"[DISTRO-START] {_task(operation)} for %s"
-        self.write(protocol, logging.INFO, text, _Key(client, peer), client=client, peer=peer)
+        self.write(protocol, logging.INFO, text, _key(client, peer), client=client, peer=peer)
 
     def sync_ended(self, client: str, peer: str, reply: DistroReply) -> None:
-        key = _Key(client, peer)
+        key = _key(client, peer)
         if reply is DistroReply.EXCEPTION:
             text, values = ("[DISTRO] Sync data change failed.", ()) if self._is_old else (SYNC_FAILED, (key,))
             self.write(protocol, logging.WARNING, text, *values, client=client, peer=peer)
@@ -48,11 +48,13 @@ class DistroLog(NodeLog):
 
     def nothing_to_sync(self, client: str, peer: str) -> None:
         text = "[DISTRO] DistroSyncChangeTask for %s with null data to sync, skip"
-        self.write(protocol, logging.WARNING, text, _Key(client, peer), client=client, peer=peer)
+        self.write(protocol, logging.WARNING, text, _key(client, peer), client=client, peer=peer)
 
-    def verify_skipped(self) -> None:
-        text = "data storage DistroClientDataProcessor has not finished initial step, do not send verify data"
-        self.write(protocol, logging.WARNING, text)
+    verify_skipped = line(
+        protocol,
+        logging.WARNING,
+        "data storage DistroClientDataProcessor has not finished initial step, do not send verify data",
+    )
 
     def verify_ended(self, client: str, peer: str, reply: DistroReply) -> None:
         if reply is DistroReply.SUCCESS:
@@ -61,12 +63,12 @@ class DistroLog(NodeLog):
             text = "[DISTRO-FAILED] verify data for type %s to %s failed."
         self.write(protocol, logging.DEBUG, text, RESOURCE_TYPE, peer, client=client, peer=peer)
         if reply is DistroReply.NOT_SENT:
-            self._cancelled("verify", peer, _Key(client, None), client)
+            self._cancelled("verify", peer, _key(client, None), client)
         if reply is DistroReply.FAIL:
             text = "Target %s verify client %s failed, sync new client"
             self.write(naming, logging.INFO, text, peer, client, client=client, peer=peer)
 
-    def _cancelled(self, what: str, peer: str, key: _Key, client: str) -> None:
+    def _cancelled(self, what: str, peer: str, key: Callable[[], str], client: str) -> None:
         text = f"[DISTRO] Cancel distro {what} caused by target server %s unhealthy, key: %s"
         self.write(naming, logging.WARNING, text, peer, key, client=client, peer=peer)
 
@@ -74,11 +76,11 @@ class DistroLog(NodeLog):
 
     def received(self, operation: str, client: str, target: str | None) -> None:
         text = "[DISTRO] Receive distro data type: %s, key: %s"
-        self.write(protocol, logging.INFO, text, operation, _Key(client, target), client=client)
+        self.write(protocol, logging.INFO, text, operation, _key(client, target), client=client)
 
     def verify_received(self, client: str) -> None:
         text = "[DISTRO] Receive verify data type: VERIFY, key: %s"
-        self.write(protocol, logging.DEBUG, text, _Key(client, None), client=client)
+        self.write(protocol, logging.DEBUG, text, _key(client, None), client=client)
 
     def verify_refused(self, client: str, reporter: str) -> None:
         text = "client %s is invalid, get new client from %s"
@@ -91,16 +93,14 @@ class DistroLog(NodeLog):
         else:
             self.write(naming, logging.INFO, text, client, client=client)
 
-    def no_batch(self, client: str) -> None:
-        text = "[processBatchInstanceDistroData] BatchInstanceData is null , clientId is :%s"
-        self.write(naming, logging.INFO, text, client, client=client)
+    no_batch = line(
+        naming, logging.INFO, "[processBatchInstanceDistroData] BatchInstanceData is null , clientId is :%s", "client"
+    )
+    client_deleted = line(naming, logging.INFO, "[Client-Delete] Received distro client sync data %s", "client")
 
     def revision_differs(self, client: str, kind: str, local: int, remote: int) -> None:
         text = "[DISTRO-VERIFY-FAILED] %s[%s] revision local=%s, remote=%s"
         self.write(naming, logging.INFO, text, kind, client, local, remote, client=client)
-
-    def client_deleted(self, client: str) -> None:
-        self.write(naming, logging.INFO, "[Client-Delete] Received distro client sync data %s", client, client=client)
 
     def handling_failed(self, error: Exception) -> None:
         text = "[DISTRO-FAILED] distro handle with exception"
@@ -108,8 +108,8 @@ class DistroLog(NodeLog):
 
     # Loading
 
-    def load_waits(self) -> None:
-        self.write(protocol, logging.INFO, "[DISTRO-INIT] waiting distro data storage register...")
+    load_waits = line(protocol, logging.INFO, "[DISTRO-INIT] waiting distro data storage register...")
+    loaded = line(protocol, logging.INFO, "[DISTRO-INIT] load snapshot data success")
 
     def load_began(self, peer: str) -> None:
         self.write(protocol, logging.INFO, "[DISTRO-INIT] load snapshot %s from %s", RESOURCE_TYPE, peer, peer=peer)
@@ -128,21 +128,11 @@ class DistroLog(NodeLog):
             text = "[DISTRO-INIT] load snapshot %s from %s failed."
             self.write(protocol, logging.ERROR, text, RESOURCE_TYPE, peer, peer=peer)
 
-    def loaded(self) -> None:
-        self.write(protocol, logging.INFO, "[DISTRO-INIT] load snapshot data success")
 
-
-class _Key:
-    """Put into words only where a line is written."""
-
-    __slots__ = ("_client", "_peer")
-
-    def __init__(self, client: str, peer: str | None) -> None:
-        self._client, self._peer = client, peer
-
-    def __str__(self) -> str:
-        peer = self._peer or "null"
-        return f"DistroKey{{resourceKey='{self._client}', resourceType='{RESOURCE_TYPE}', targetServer='{peer}'}}"
+def _key(client: str, peer: str | None) -> Callable[[], str]:
+    return lambda: (
+        f"DistroKey{{resourceKey='{client}', resourceType='{RESOURCE_TYPE}', targetServer='{peer or 'null'}'}}"
+    )
 
 
 def _task(operation: DataOperation) -> str:

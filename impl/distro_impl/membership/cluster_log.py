@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
+from functools import partial
 
-from distro_impl.logs import NodeLog, logger
+from distro_impl.logs import NodeLog, line, logger
 from distro_impl.membership.member import Member
 from distro_impl.profiles import Profile
 
@@ -16,6 +17,14 @@ cluster = logger("nacos-cluster")
 
 
 class ClusterLog(NodeLog):
+    report_failed = line(
+        cluster, logging.ERROR, "failed to report new info to target node : %s, error : caused: %s;", "peer"
+    )
+    reports_to_unhealthy = line(cluster, logging.WARNING, "report the metadata to the unhealthy node : %s", "peer")
+    reported_by_unlisted = line(
+        cluster, logging.WARNING, "address %s want to update Member, but not in member list!", "peer"
+    )
+
     def __init__(self, node: str, profile: Profile) -> None:
         super().__init__(node)
         self._says_changed = profile.reports_to_members_not_up  # both since 2.3.0
@@ -29,32 +38,13 @@ class ClusterLog(NodeLog):
 
     def list_changed(self, members: Iterable[Member]) -> None:
         if self._says_changed:
-            self.write(cluster, logging.INFO, "[serverlist] changed to : %s", _Members(members))
+            self.write(cluster, logging.INFO, "[serverlist] changed to : %s", partial(_members, members))
         else:
-            self.write(cluster, logging.WARNING, "[serverlist] updated to : %s", _Members(members))
-
-    def report_failed(self, member: str, reason: str) -> None:
-        text = "failed to report new info to target node : %s, error : caused: %s;"
-        self.write(cluster, logging.ERROR, text, member, reason, peer=member)
-
-    def reports_to_unhealthy(self, member: str) -> None:
-        self.write(cluster, logging.WARNING, "report the metadata to the unhealthy node : %s", member, peer=member)
-
-    def reported_by_unlisted(self, address: str) -> None:
-        text = "address %s want to update Member, but not in member list!"
-        self.write(cluster, logging.WARNING, text, address, peer=address)
+            self.write(cluster, logging.WARNING, "[serverlist] updated to : %s", partial(_members, members))
 
 
-class _Members:
-    """The text is made only if the line is written."""
-
-    __slots__ = ("_members",)
-
-    def __init__(self, members: Iterable[Member]) -> None:
-        self._members = members
-
-    def __str__(self) -> str:
-        return f"[{', '.join(map(_member, self._members))}]"
+def _members(members: Iterable[Member]) -> str:
+    return f"[{', '.join(map(_member, members))}]"
 
 
 def _member(member: Member) -> str:

@@ -7,10 +7,9 @@ Three of its files: `naming-server`, `naming-event` and `naming-push`. The words
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
-from functools import partial
+from collections.abc import Callable, Iterable
 
-from distro_impl.logs import NodeLog, logger
+from distro_impl.logs import NodeLog, line, logger
 from distro_impl.naming.client import PublishedInstance, Service
 from distro_impl.naming.service_manager import ServiceManager
 from distro_protos import Json, write_json
@@ -27,17 +26,14 @@ class NamingLog(NodeLog):
     def __init__(self, node: str, services: ServiceManager) -> None:
         super().__init__(node)
         self._services = services
-        self._shown = partial(_ShownService, services)
 
     # naming-server
 
-    def connected(self, client: str) -> None:
-        self.write(server, logging.INFO, "Client connection %s connect", client, client=client)
-
-    def disconnected(self, client: str) -> None:
-        """Also for a client that is not here."""
-        text = "Client connection %s disconnect, remove instances and subscribers"
-        self.write(server, logging.INFO, text, client, client=client)
+    connected = line(server, logging.INFO, "Client connection %s connect", "client")
+    disconnected = line(
+        server, logging.INFO, "Client connection %s disconnect, remove instances and subscribers", "client"
+    )
+    """Also for a client that is not here."""
 
     def changed(self, client: str, service: Service) -> None:
         text = "Client change for service %s, %s"
@@ -50,7 +46,9 @@ class NamingLog(NodeLog):
     def expired(self, client: str, service: Service, instance: Json) -> None:
         """An instance without beats; `instance` is its InstancePublishInfo."""
         text = "[AUTO-DELETE-IP] service: %s, ip: %s"
-        self.write(server, logging.INFO, text, self._shown(service), _Json(instance), client=client)
+        self.write(
+            server, logging.INFO, text, self._shown(service), lambda: write_json(instance).decode(), client=client
+        )
 
     def healthy_list_changed(self, old: Iterable[str], new: Iterable[str]) -> None:
         """Logged at every event about members, also when the list stays the same."""
@@ -88,28 +86,9 @@ class NamingLog(NodeLog):
         text = "[PUSH-FAIL] %sms, %s, reason=%s, target=%s"
         self.write(push, logging.ERROR, text, took_ms, self._shown(service), "no acknowledgement", ip)
 
-
-class _ShownService:
-    """Put into words only where a line is written."""
-
-    __slots__ = ("_service", "_services")
-
-    def __init__(self, services: ServiceManager, service: Service) -> None:
-        self._services, self._service = services, service
-
-    def __str__(self) -> str:
-        namespace, group, name = self._service
-        return (
+    def _shown(self, service: Service) -> Callable[[], str]:
+        namespace, group, name = service
+        return lambda: (
             f"Service{{namespace='{namespace}', group='{group}', name='{name}', ephemeral=true, "
-            f"revision={self._services.revision(self._service)}}}"
+            f"revision={self._services.revision(service)}}}"
         )
-
-
-class _Json:
-    __slots__ = ("_value",)
-
-    def __init__(self, value: Json) -> None:
-        self._value = value
-
-    def __str__(self) -> str:
-        return write_json(self._value).decode()

@@ -30,7 +30,7 @@ from distro_impl.remote.errors import (
 from distro_impl.remote.handlers import Handler, Refusal, Reply, Request
 from distro_impl.remote.payloads import ConnectionSetupRequest, Response, read_body
 from distro_impl.transport.health import Health
-from distro_impl.transport.transport import InvalidRequestError, Server, ServerStream
+from distro_impl.transport.transport import InvalidRequestError, Listener, Server, ServerStream
 from distro_protos import Payload, encode
 
 ABILITIES = {"supportPersistentInstanceByGrpc": False}
@@ -63,15 +63,16 @@ class RequestAcceptor:
 
     async def start(self) -> None:
         """Raises PortInUseError."""
-        self._server = await self._core.transport.serve(
-            self._core.config.ip,
-            self._port,
+        listener = Listener(
+            ip=self._core.config.ip,
+            port=self._port,
             purpose=f"{self._purpose} gRPC of node {self._core.config.address}",
             options=self._options,
             health=self._health,
             service=self,
             clock=self._clock,
         )
+        self._server = await self._core.transport.serve(listener)
 
     async def stop(self, grace_s: float | None = None) -> None:
         """With a grace the streams are completed first; without, every call is cut off."""

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import logging
 from datetime import UTC, datetime
+from functools import partial
 
-from distro_impl.logs import NodeLog, logger
+from distro_impl.logs import NodeLog, line, logger
 from distro_impl.profiles import Profile
 from distro_impl.remote.connection import ConnectionMeta
 
@@ -22,43 +23,27 @@ class ConnectionLog(NodeLog):
         super().__init__(node)
         self._registrations = control if profile.http_v2_api else digest  # both since 2.2.0
 
-    def transport_ready(self, connection_id: str) -> None:
-        self.write(digest, logging.INFO, "Connection transportReady,connectionId = %s ", connection_id)
-
-    def transport_terminated(self, connection_id: str) -> None:
-        self.write(digest, logging.INFO, "Connection transportTerminated,connectionId = %s ", connection_id)
+    transport_ready = line(digest, logging.INFO, "Connection transportReady,connectionId = %s ")
+    transport_terminated = line(digest, logging.INFO, "Connection transportTerminated,connectionId = %s ")
+    not_registered = line(digest, logging.WARNING, "[grpc] Invalid connection Id ,connection [%s] is un registered ,")
+    no_handler = line(digest, logging.WARNING, "[grpc] No handler for request type : %s :")
 
     def registered(self, meta: ConnectionMeta) -> None:
         text = "new connection registered successfully, connectionId = %s,connection=%s "
-        self.write(self._registrations, logging.INFO, text, meta.id, _Connection(meta), client=meta.id)
+        self.write(self._registrations, logging.INFO, text, meta.id, partial(_connection, meta), client=meta.id)
 
     def unregistered(self, connection_id: str) -> None:
         text = "[%s]Connection unregistered successfully. "
         self.write(self._registrations, logging.INFO, text, connection_id, client=connection_id)
 
-    def not_registered(self, connection_id: str) -> None:
-        text = "[grpc] Invalid connection Id ,connection [%s] is un registered ,"
-        self.write(digest, logging.WARNING, text, connection_id)
 
-    def no_handler(self, type_name: str) -> None:
-        self.write(digest, logging.WARNING, "[grpc] No handler for request type : %s :", type_name)
-
-
-class _Connection:
-    """Put into words only where a line is written."""
-
-    __slots__ = ("_meta",)
-
-    def __init__(self, meta: ConnectionMeta) -> None:
-        self._meta = meta
-
-    def __str__(self) -> str:
-        meta, created = self._meta, datetime.fromtimestamp(self._meta.created_ms / 1000, UTC)
-        labels = ", ".join(f"{name}={value}" for name, value in meta.labels.items())
-        return (
-            f"Connection{{traced=false, abilities=null, metaInfo=ConnectionMeta{{connectType='GRPC', "
-            f"clientIp='{meta.client_ip}', remoteIp='{meta.client_ip}', remotePort={meta.remote_port}, "
-            f"localPort={meta.local_port}, version='{meta.version}', connectionId='{meta.id}', "
-            f"createTime={created:%a %b %d %H:%M:%S UTC %Y}, lastActiveTime={meta.created_ms}, "
-            f"appName='{meta.app_name}', tenant='{meta.tenant or 'null'}', labels={{{labels}}}}}}}"
-        )
+def _connection(meta: ConnectionMeta) -> str:
+    created = datetime.fromtimestamp(meta.created_ms / 1000, UTC)
+    labels = ", ".join(f"{name}={value}" for name, value in meta.labels.items())
+    return (
+        f"Connection{{traced=false, abilities=null, metaInfo=ConnectionMeta{{connectType='GRPC', "
+        f"clientIp='{meta.client_ip}', remoteIp='{meta.client_ip}', remotePort={meta.remote_port}, "
+        f"localPort={meta.local_port}, version='{meta.version}', connectionId='{meta.id}', "
+        f"createTime={created:%a %b %d %H:%M:%S UTC %Y}, lastActiveTime={meta.created_ms}, "
+        f"appName='{meta.app_name}', tenant='{meta.tenant or 'null'}', labels={{{labels}}}}}}}"
+    )

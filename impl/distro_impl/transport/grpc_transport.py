@@ -18,14 +18,13 @@ import grpc
 from aiohttp import web
 
 from distro_impl.clocks.clock import Clock
-from distro_impl.options import MAX_MESSAGE_BYTES, GrpcServerOptions, TlsOptions
+from distro_impl.options import MAX_MESSAGE_BYTES, TlsOptions
 from distro_impl.ports import PortInUseError, is_free
 from distro_impl.transport.counted_stream import CountedStream
 from distro_impl.transport.grpc_server import add_port, grpc_server, keep_alive_arguments
-from distro_impl.transport.health import Health
 from distro_impl.transport.http import serve_on_tcp, tcp_connector
 from distro_impl.transport.tls import channel_credentials
-from distro_impl.transport.transport import CLOSED, InvalidRequestError, Service, broken
+from distro_impl.transport.transport import CLOSED, InvalidRequestError, Listener, broken
 from distro_protos import REQUEST_METHOD, REQUEST_SERVICE, STREAM_METHOD, STREAM_SERVICE
 from distro_protos.addresses import parse_address
 
@@ -50,25 +49,16 @@ _numbers = count(1)
 class GrpcTransport:
     """See the module. Holds nothing."""
 
-    async def serve(
-        self,
-        ip: str,
-        port: int,
-        *,
-        purpose: str,
-        options: GrpcServerOptions,
-        health: Health,
-        service: Service,
-        clock: Clock,
-    ) -> GrpcServer:
+    async def serve(self, listener: Listener) -> GrpcServer:
         """A server that takes calls. Raises PortInUseError, SettingError when a certificate is unusable."""
-        if not is_free(ip, port):  # asked first, because gRPC writes its own message to stderr
-            raise PortInUseError(port, purpose)
-        server = GrpcServer(f"{ip}:{port}", options, health, service)
+        taken = PortInUseError(listener.port, listener.purpose)
+        if not is_free(listener.ip, listener.port):  # asked first, because gRPC writes its own message to stderr
+            raise taken
+        server = GrpcServer(listener)
         try:
-            await server.start(clock)
+            await server.start()
         except RuntimeError as error:
-            raise PortInUseError(port, purpose) from error
+            raise taken from error
         return server
 
     def channel(
@@ -192,21 +182,21 @@ class _ClientStream:
 
 
 class GrpcServer:
-    def __init__(self, address: str, options: GrpcServerOptions, health: Health, service: Service) -> None:
-        self._address, self._options, self._service = address, options, service
+    def __init__(self, listener: Listener) -> None:
+        self._listener, self._service = listener, listener.service
         self._open: set[_ServerStream] = set()
         unary: grpc.RpcMethodHandler[Any, Any] = grpc.unary_unary_rpc_method_handler(self._unary)
         stream: grpc.RpcMethodHandler[Any, Any] = grpc.stream_stream_rpc_method_handler(self._stream)
-        self._server = grpc_server(options, health, unary, stream)
+        self._server = grpc_server(listener.options, listener.health, unary, stream)
 
-    async def start(self, clock: Clock) -> None:
+    async def start(self) -> None:
         """Raises RuntimeError when the port is taken, SettingError when a certificate is unusable."""
-        add_port(self._server, self._address, self._options)
+        add_port(self._server, self._listener.address, self._listener.options)
         await self._server.start()
-        _listening[self._address] = clock
+        _listening[self._listener.address] = self._listener.clock
 
     async def stop(self, grace_s: float | None) -> None:
-        _listening.pop(self._address, None)
+        _listening.pop(self._listener.address, None)
         if grace_s is not None:
             for stream in tuple(self._open):
                 stream.close()

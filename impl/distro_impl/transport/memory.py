@@ -18,13 +18,12 @@ import grpc
 from aiohttp import web
 
 from distro_impl.clocks.clock import Clock
-from distro_impl.options import MAX_MESSAGE_BYTES, GrpcServerOptions, TlsOptions
+from distro_impl.options import MAX_MESSAGE_BYTES, TlsOptions
 from distro_impl.ports import PortInUseError
 from distro_impl.transport.counted_stream import CountedStream
-from distro_impl.transport.health import Health
 from distro_impl.transport.http import PairConnector
 from distro_impl.transport.memory_stream import ClientEnd, Lane, MemoryStream, ServerEnd
-from distro_impl.transport.transport import CLOSED, InvalidRequestError, Service, broken
+from distro_impl.transport.transport import CLOSED, InvalidRequestError, Listener, broken
 
 FIRST_CLIENT_PORT = 40_000
 
@@ -40,22 +39,11 @@ class MemoryTransport:
         self.servers: dict[str, MemoryServer] = {}
         self._http: dict[str, web.AppRunner] = {}
 
-    async def serve(
-        self,
-        ip: str,
-        port: int,
-        *,
-        purpose: str,
-        options: GrpcServerOptions,
-        health: Health,  # noqa: ARG002 - no service to ask
-        service: Service,
-        clock: Clock,  # noqa: ARG002 - all share one
-    ) -> MemoryServer:
-        """Raises PortInUseError."""
-        address = f"{ip}:{port}"
-        if address in self.servers:
-            raise PortInUseError(port, purpose)
-        server = self.servers[address] = MemoryServer(self, address, service, options.max_inbound_bytes)
+    async def serve(self, listener: Listener) -> MemoryServer:
+        """There is no service of health to ask, and all share one clock. Raises PortInUseError."""
+        if listener.address in self.servers:
+            raise PortInUseError(listener.port, listener.purpose)
+        server = self.servers[listener.address] = MemoryServer(self, listener)
         return server
 
     def channel(
@@ -204,9 +192,9 @@ def _give(reply: asyncio.Future[bytes], answer: bytes | grpc.aio.AioRpcError) ->
 
 
 class MemoryServer:
-    def __init__(self, network: MemoryTransport, address: str, service: Service, max_inbound_bytes: int) -> None:
-        self._network, self._address, self._service = network, address, service
-        self._max_inbound_bytes = max_inbound_bytes
+    def __init__(self, network: MemoryTransport, listener: Listener) -> None:
+        self._network, self._address, self._service = network, listener.address, listener.service
+        self._max_inbound_bytes = listener.options.max_inbound_bytes
         self._handlers: dict[asyncio.Task[None], ServerEnd] = {}
         self.is_running = True
 

@@ -9,6 +9,7 @@ from when it is sent until its receiver asks for the next one, and the end of a 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Protocol
 
 import aiohttp
@@ -118,6 +119,24 @@ class InvalidRequestError(ValueError):
     """The bytes are no message at all; the call fails with INTERNAL."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listener:
+    """What a server needs: where it listens, and what it hands its calls to."""
+
+    ip: str
+    port: int
+    purpose: str
+    """What the port is for, in the message where it is taken."""
+    options: GrpcServerOptions
+    health: Health
+    service: Service
+    clock: Clock
+
+    @property
+    def address(self) -> str:
+        return f"{self.ip}:{self.port}"
+
+
 class Server(Protocol):
     async def stop(self, grace_s: float | None) -> None:
         """Take no more calls; cut off what is under way when the grace, in real time, is over; None is no grace."""
@@ -125,17 +144,7 @@ class Server(Protocol):
 
 
 class Transport(Protocol):
-    async def serve(
-        self,
-        ip: str,
-        port: int,
-        *,
-        purpose: str,
-        options: GrpcServerOptions,
-        health: Health,
-        service: Service,
-        clock: Clock,
-    ) -> Server:
+    async def serve(self, listener: Listener) -> Server:
         """A server that takes calls. Raises PortInUseError, SettingError when a certificate is unusable."""
         ...
 
