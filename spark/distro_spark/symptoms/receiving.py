@@ -22,6 +22,7 @@ from distro_spark.symptoms.queries import (
     states_of,
 )
 from distro_spark.symptoms.symptom import Clauses, symptom
+from distro_traces.content import NOTHING_PUBLISHED
 from distro_traces.event import RESET_KINDS, STATE_KINDS, Kind, Outcome
 
 
@@ -149,10 +150,11 @@ def confirmed_since_loaded(found: Finding) -> Clauses:
     given = load_of(found.history, came) if is_own else None
     source = () if given is None else states_of(found.history, given.peer or "")
     held = [row for row in source if given is not None and row.at_ms <= given.at_ms]
+    is_stale = came.digest == found.actual or (found.actual == "nothing" and came.digest == NOTHING_PUBLISHED)
     return {
-        "they differ since a snapshot brought that content": given is not None and came.digest == found.actual,
+        "they differ since a snapshot brought that content": given is not None and is_stale,
         "the node that sent the snapshot held that content": given is None
-        or (bool(held) and held[-1].digest == found.actual),
+        or (bool(held) and held[-1].digest == came.digest),
         "a verify has confirmed the copy since": _confirmed_since(found, came.at_ms),
     }
 

@@ -280,9 +280,16 @@ def a_lost_change_to_nothing_of_a_client_that_its_former_owner_lets_go(run: Run)
         run.row(node, Kind.REPLICA_REMOVED, client="c1", owned=False, detail=LEASE)
 
 
-def a_stale_copy_by_a_snapshot(run: Run, content: str = "A", *, loads: bool = True, verifies: bool = True) -> None:
+def a_stale_copy_by_a_snapshot(
+    run: Run, content: str = "A", *, had: str = "A", loads: bool = True, verifies: bool = True
+) -> None:
     """c missed a change, and sends b its copy later."""
     run.registered(0)
+    if had != "A":
+        run.change(0, had)
+        for peer in "bc":
+            run.send(peer, "CHANGE", revision=0, digest=had)
+        run.apply("bc", 0, had)
     run.change(0, "B")
     for peer in "bc":
         run.send(peer, "CHANGE", revision=0, digest="B")
@@ -296,6 +303,11 @@ def a_stale_copy_by_a_snapshot(run: Run, content: str = "A", *, loads: bool = Tr
 @case("nacos-2.0.4", INV_CONV=["B02", "B02"])
 def a_snapshot_with_a_copy_that_missed_a_change(run: Run) -> None:
     a_stale_copy_by_a_snapshot(run)
+
+
+@case("nacos-2.0.4", INV_CONV=["B02", "B02"])
+def a_snapshot_with_a_copy_without_instances_that_missed_a_change(run: Run) -> None:
+    a_stale_copy_by_a_snapshot(run, EMPTY, had=EMPTY)
 
 
 @case("nacos-2.0.4", (known.confirmed_since_loaded, "the node that sent the snapshot held"), INV_CONV=[None, "B02"])
