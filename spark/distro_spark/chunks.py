@@ -28,12 +28,12 @@ from pyspark.sql import DataFrame
 from distro_spark.arrow import gathered, table_of
 from distro_spark.expressions import c
 from distro_spark.frames import EVENT_TYPES, parquet_rows
-from distro_spark.load import PART_BATCH_ROWS, Loaded, Part
+from distro_spark.load import ASIDE, PART_BATCH_ROWS, Loaded, Part
 from distro_spark.survey import SPANS, spans
 
-CHUNKS = {**SPANS, "bucket": pl.Int64(), "chunk": pl.Binary()}
-"""A row has either the columns of `survey.spans`, or a bucket, its chunk and the number of `rows` in that (of a file:
-null); the other columns are null."""
+CHUNKS = {**SPANS, **ASIDE, "bucket": pl.Int64(), "chunk": pl.Binary()}
+"""A row has either the columns of `survey.spans`, or those of `load.ASIDE`, or a bucket, its chunk and the number of
+`rows` in that (of a file: null); the other columns are null."""
 
 OF_PARQUET = b"PAR1"
 """The first bytes of a chunk that is a Parquet file; a chunk without them is an Arrow stream."""
@@ -54,7 +54,6 @@ def chunked(loaded: Loaded, number: int) -> DataFrame:
 
 def _chunks(buckets: Buckets, read: Iterator[Part]) -> Iterator[pl.DataFrame]:
     for parts in gathered(read, lambda part: part.events.height, PART_BATCH_ROWS):
-        aside = pl.DataFrame({"rows": [sum(each.aside.height for each in parts)]})
         chunks: list[tuple[int, bytes, int | None]] = [
             (buckets.of(each.events["run"][0], None), each.file.to_pybytes(), None)
             for each in parts
@@ -64,7 +63,8 @@ def _chunks(buckets: Buckets, read: Iterator[Part]) -> Iterator[pl.DataFrame]:
         if others:
             chunks += _in_buckets(pl.concat(others, rechunk=True), buckets)
         found = pl.DataFrame(chunks, {name: CHUNKS[name] for name in ("bucket", "chunk", "rows")}, orient="row")
-        surveyed = [aside, spans([each.events for each in parts]), found]
+        aside = [each.aside for each in parts]
+        surveyed = [*aside, spans([each.events for each in parts]), found]
         yield pl.concat([pl.DataFrame(schema=CHUNKS), *surveyed], how="diagonal_relaxed")
 
 

@@ -14,7 +14,7 @@ from functools import cached_property
 
 import polars as pl
 
-from distro_spark.cluster import Cluster
+from distro_spark.cluster import MEASURES, Cluster
 from distro_spark.result import CutFile, InvalidRows
 from distro_spark.survey import Survey
 from distro_traces.header import Header
@@ -53,16 +53,17 @@ def set_aside(rows: Iterable[tuple[str, InvalidRows]], cuts: Iterable[CutFile]) 
     return Set(tuple(sorted(found.values(), key=lambda each: (-each.rows, each.reason))), tuple(cuts), of_run)
 
 
+_DISTINCT = "SELECT run, node, COUNT(DISTINCT seq) AS distinct FROM {rows} GROUP BY run, node"
 _CLOCKS = """SELECT run, node, seq, before_ms, at_ms, ROW_NUMBER() OVER (PARTITION BY run ORDER BY node, seq) AS place
     FROM (SELECT *, LAG(at_ms) OVER (PARTITION BY run, node ORDER BY seq, at_ms) AS before_ms FROM {rows}) AS pairs
     WHERE at_ms < before_ms"""
-"""Clocks that go back in the order of the sequence numbers."""
-
 _NAMES = """SELECT run, node, seq, ROW_NUMBER() OVER (PARTITION BY run ORDER BY seq, node) AS place
     FROM (SELECT run, node, seq, COUNT(*) AS times FROM (SELECT DISTINCT * FROM {rows}) AS each GROUP BY run, node, seq)
         AS numbers
     WHERE times > 1"""
-"""Sequence numbers that stand for two rows that differ."""
+_FIRST = "SELECT * FROM ({}) AS found WHERE place = 1"
+"""The different sequence numbers of each node, clocks that go back in the order of these, sequence numbers that stand
+for two rows that differ; and of each run the first."""
 
 
 class Engine(ABC):
@@ -79,13 +80,8 @@ class Engine(ABC):
     def set_aside(self) -> Set: ...
 
     @abstractmethod
-    def distinct(self, nodes: pl.DataFrame) -> pl.DataFrame:
-        """run, node, and how many sequence numbers of these nodes are different."""
-
-    @abstractmethod
-    def first_of_runs(self, query: str, nodes: pl.DataFrame) -> pl.DataFrame:
-        """The result of the SQL query over `{rows}`, which are the events of these nodes; of each run the row with the
-        `place` 1, without that column."""
+    def queried(self, query: str, nodes: pl.DataFrame) -> pl.DataFrame:
+        """The result of the SQL query over `{rows}`, which are the events of these nodes (run, node)."""
 
     @abstractmethod
     def of_clients(self, cluster: Cluster, judge: Judge, columns: Columns, part_rows: int, /) -> Iterator[pl.DataFrame]:
@@ -98,19 +94,24 @@ class Engine(ABC):
 
     def measured(self) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Nodes with their `cluster.MEASURES`, and the rows that are marks, each once."""
-        return self.survey.measured(self.distinct(self.survey.unordered)), self.survey.marks
+        nodes, marks = self.survey
+        counted = self._queried(_DISTINCT, nodes.filter("is_unordered"))
+        found = (
+            nodes.join(counted, ["run", "node"], how="left") if counted.height else nodes.with_columns(distinct="rows")
+        )
+        return found.with_columns(pl.coalesce("distinct", "rows")).select("run", "node", *MEASURES), marks
 
     def invalid(self, cluster: Cluster) -> Mapping[str, InvalidRecording]:
         """By run rows that contradict each other, and clocks that go back."""
         virtual = [run for run, header in self.headers.items() if header.clock == "virtual"]
-        clocks = self._found(_CLOCKS, self.survey.doubtful(virtual), clock_went_back)
-        doubled = cluster.nodes.filter(pl.col("rows") > pl.col("distinct"))
-        return {**clocks, **self._found(_NAMES, doubled, two_rows)}
+        clocks = self._queried(
+            _FIRST.format(_CLOCKS), self.survey.nodes.filter("may_go_back", pl.col("run").is_in(virtual))
+        )
+        names = self._queried(_FIRST.format(_NAMES), cluster.nodes.filter(pl.col("rows") > pl.col("distinct")))
+        return {
+            **{run: clock_went_back(*values) for run, *values, _ in clocks.iter_rows()},
+            **{run: two_rows(*values) for run, *values, _ in names.iter_rows()},
+        }
 
-    def _found(
-        self, query: str, nodes: pl.DataFrame, reason: Callable[..., InvalidRecording]
-    ) -> dict[str, InvalidRecording]:
-        if nodes.is_empty():
-            return {}
-        first = self.first_of_runs(query, nodes.select("run", "node"))
-        return {run: reason(*values) for run, *values in first.iter_rows()}
+    def _queried(self, query: str, nodes: pl.DataFrame) -> pl.DataFrame:
+        return pl.DataFrame() if nodes.is_empty() else self.queried(query, nodes.select("run", "node"))

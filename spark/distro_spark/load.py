@@ -12,9 +12,8 @@ were recorded, and what happened after the last of them is not part of it; a run
 from __future__ import annotations
 
 import io
-import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial, reduce
@@ -33,9 +32,8 @@ from distro_spark.frames import EVENT_TYPES, FITS, Source, distinct, events_in, 
 from distro_spark.tables import EVENT, as_events, fitting, headers_of, is_table, rows_of
 from distro_traces.event import COLUMNS
 from distro_traces.header import Header
-from distro_traces.ndjson import NOT_JSON, SUFFIX
+from distro_traces.ndjson import SUFFIX
 
-CUT = "cut in mid-line"
 WHOLE_FILE_BYTES = 32 << 20
 """Larger files are read by Spark in pieces, since the content of a smaller one is in the memory of a JVM as a whole."""
 
@@ -46,18 +44,20 @@ _AT_ONCE = 16
 
 
 ASIDE = {
-    **dict.fromkeys(("run", "reason", "text", "file"), pl.String()),
-    **dict.fromkeys(("block", "position"), pl.Int64()),
+    **dict.fromkeys(("run", "file", "reason"), pl.String()),
+    **dict.fromkeys(("block", "line", "rows"), pl.Int64()),
+    "is_last": pl.Boolean(),
 }
-"""Of a row that is no event. `run`: null for a line, which is of the run of its file; `file`, `block` and `position` as
-`_lines` returns them."""
+"""So many `rows` that are no events, for one reason. `run`: null for lines, which are of the run of their file; `line`:
+the first one's number in a block of the file, null in Parquet; `is_last`: it is the last one in what a task gets at
+once. Without a reason: so many lines of a block."""
 
 PART_BATCH_ROWS = 500_000
 """The number of rows that a reader has in memory at once."""
 
 
 class Part(NamedTuple):
-    """The events among some rows, and the others (`ASIDE`).
+    """The events among some rows, and the others with the numbers of lines (`ASIDE`).
 
     `file`: the bytes of the file, if it has only events of a small run.
     """
@@ -73,11 +73,10 @@ Made = Callable[[Iterator[Part]], Iterator[pl.DataFrame]]
 
 @dataclass(frozen=True)
 class Loaded:
-    """Rows of one or many runs. `events` has the columns of `Event`; `quarantine` has file, line (null in Parquet),
-    reason, text and run (null for a line) of the rows that are no events."""
+    """Rows of one or many runs. `events` has the columns of `Event`."""
 
     sources: tuple[Source, ...]
-    lines: DataFrame | None  # of NDJSON files (`_lines`)
+    lines: DataFrame | None  # of NDJSON files: text, file, block
     files: DataFrame | None  # path and content of the small Parquet files
     rows: DataFrame | None  # of tables and large Parquet files: the columns of an event, and `file`
     at_rest: DataFrame | None  # the same, with those of small Parquet files
@@ -112,15 +111,6 @@ class Loaded:
             )
             found.append(self.at_rest.where(FITS).join(F.broadcast(runs), "run", "left_semi").select(*COLUMNS))
         return reduce(DataFrame.unionByName, found)
-
-    @property
-    def quarantine(self) -> DataFrame:
-        aside = self.read(_aside, ASIDE)
-        placed = (
-            aside.withColumn("line", F.lit(None).cast("bigint")) if self.lines is None else _placed(aside, self.lines)
-        )
-        file = F.url_decode(F.replace(F.regexp_replace("file", "^file:/+", "/"), F.lit("+"), F.lit("%2B")))
-        return placed.select(file.alias("file"), "line", "reason", "text", "run")
 
     @property
     def runs(self) -> frozenset[str]:
@@ -184,18 +174,9 @@ def loaded_of(events: DataFrame, headers: Iterable[Header]) -> Loaded:
 
 
 def _lines(session: SparkSession, files: list[str]) -> DataFrame:
-    """The columns text, file, block and position. `position` increases within a `block` of the file, from any
-    number."""
-    return (
-        session.read.option("lineSep", "\n")
-        .text([literal(file) for file in files])
-        .select(
-            F.col("value").cast("binary").alias("text"),
-            F.col("_metadata.file_path").alias("file"),
-            F.col("_metadata.file_block_start").alias("block"),
-            F.monotonically_increasing_id().alias("position"),
-        )
-    )
+    rows = session.read.option("lineSep", "\n").text([literal(file) for file in files])
+    file, block = F.col("_metadata.file_path"), F.col("_metadata.file_block_start")
+    return rows.select(F.col("value").cast("binary").alias("text"), file.alias("file"), block.alias("block"))
 
 
 def _from_parquet(session: SparkSession, files: list[str]) -> DataFrame:
@@ -205,21 +186,26 @@ def _from_parquet(session: SparkSession, files: list[str]) -> DataFrame:
 
 
 def _in_lines(runs: frozenset[str], batches: Iterator[pa.RecordBatch]) -> Iterator[Part]:
-    """The first line of a file, its header, is neither an event nor set aside."""
-    before = None
+    """A task has all lines of a block, in order. The first line of a file, its header, is neither an event nor set
+    aside."""
+    counts = Counter[tuple[object, ...]]()
     for some in frames_of(batches, PART_BATCH_ROWS):
-        piece = some.select(pl.format("{} {}", "file", "block")).to_series()
-        rows = some.filter(piece.eq_missing(piece.shift(1, fill_value=before)) | (some["block"] > 0))
-        before = piece[-1]
-        lines = rows["text"].to_list()
-        events, reasons = events_in(b"\n".join(lines), runs)
-        texts = [lines[place].decode("utf-8", "replace") for place in reasons]
-        aside = rows.drop("text")[list(reasons)].with_columns(
-            run=pl.lit(None, pl.String),
-            reason=pl.Series(list(reasons.values()), dtype=pl.String),
-            text=pl.Series(texts, dtype=pl.String),
-        )
-        yield Part(events, aside.select(list(ASIDE)))
+        for place, rows in some.partition_by("file", "block", as_dict=True, maintain_order=True).items():
+            before, (uri, block) = counts[place], place
+            header = int(block == 0 and before == 0)
+            events, reasons = events_in(b"\n".join(rows["text"].to_list()[header:]), runs)
+            counts[place] += rows.height
+            piece = {"file": name_of(uri), "block": block}
+            aside = [
+                {
+                    **piece,
+                    "reason": reason,
+                    "line": before + header + line + 1,
+                    "is_last": line + header + 1 == rows.height,
+                }
+                for line, reason in reasons.items()
+            ]
+            yield Part(events, pl.concat([_counted(aside), pl.DataFrame([{**piece, "rows": rows.height}], ASIDE)]))
 
 
 def _in_rows(runs: frozenset[str], batches: Iterator[pa.RecordBatch]) -> Iterator[Part]:
@@ -228,11 +214,19 @@ def _in_rows(runs: frozenset[str], batches: Iterator[pa.RecordBatch]) -> Iterato
 
 
 def _set_aside(rows: pl.DataFrame, runs: frozenset[str]) -> pl.DataFrame:
-    each = [
-        {"run": row["run"], "reason": reason_of(row, runs), "text": json.dumps(row), "file": row["file"]}
+    return _counted(
+        {"run": row["run"], "file": _named(row["file"]), "reason": reason_of(row, runs)}
         for row in rows.iter_rows(named=True)
-    ]
-    return pl.DataFrame(each, ASIDE)
+    )
+
+
+def _named(file: str) -> str:
+    return file if is_table(file) else name_of(file)
+
+
+def _counted(aside: Iterable[Mapping[str, object]]) -> pl.DataFrame:
+    by = pl.DataFrame(list(aside), ASIDE).group_by("run", "file", "block", "reason", "is_last", maintain_order=True)
+    return by.agg(pl.col("line").min(), rows=pl.len().cast(pl.Int64)).select(list(ASIDE))
 
 
 def _in_files(runs: frozenset[str], small: frozenset[str], batches: Iterator[pa.RecordBatch]) -> Iterator[Part]:
@@ -250,37 +244,6 @@ def _events(parts: Iterator[Part]) -> Iterator[pl.DataFrame]:
     return (part.events for part in parts)
 
 
-def _aside(parts: Iterator[Part]) -> Iterator[pl.DataFrame]:
-    return (part.aside for part in parts)
-
-
 def _tables(read: Read, made: Made, columns: Columns, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for frame in made(read(batches)):
         yield from table_of(frame, columns).to_batches()
-
-
-def _placed(aside: DataFrame, lines: DataFrame) -> DataFrame:
-    """Rows that are no events, those of lines with their numbers.
-
-    Spark does not number lines. A position counts within one block of a file, so the number of lines in the blocks
-    before is added. The table of these numbers has a row for each block, and is only computed if rows are in
-    quarantine.
-    """
-    blocks = (
-        lines.groupBy("file", "block")
-        .agg(F.min("position").alias("first"), F.max("position").alias("last"))
-        .selectExpr(
-            "file",
-            "block",
-            "first",
-            "sum(last - first + 1) over (partition by file order by block) - (last - first + 1) as lines_before",
-            "last = max_by(last, block) over (partition by file) as is_last_block",
-            "last",
-        )
-    )
-    is_cut = F.col("is_last_block") & (F.col("position") == F.col("last")) & (F.col("reason") == NOT_JSON)
-    return (
-        aside.join(F.broadcast(blocks), ["file", "block"], "left")
-        .withColumn("line", F.col("lines_before") + F.col("position") - F.col("first") + 1)
-        .withColumn("reason", F.when(is_cut, F.lit(CUT)).otherwise(F.col("reason")))
-    )

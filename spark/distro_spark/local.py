@@ -36,22 +36,9 @@ class Local(Engine):
     def survey(self) -> Survey:
         return surveyed(spans([self._events]))
 
-    def distinct(self, nodes: pl.DataFrame) -> pl.DataFrame:
-        return (
-            self._rows_of(nodes).group_by("run", "node").agg(distinct=pl.col("seq").n_unique().cast(pl.Int64)).collect()
-        )
-
-    def first_of_runs(self, query: str, nodes: pl.DataFrame) -> pl.DataFrame:
-        return (
-            pl.SQLContext(rows=self._rows_of(nodes))
-            .execute(query.format(rows="rows"))
-            .filter(place=1)
-            .drop("place")
-            .collect()
-        )
-
-    def _rows_of(self, nodes: pl.DataFrame) -> pl.LazyFrame:
-        return self._events.lazy().join(nodes.lazy(), ["run", "node"], how="semi")
+    def queried(self, query: str, nodes: pl.DataFrame) -> pl.DataFrame:
+        rows = self._events.lazy().join(nodes.lazy(), ["run", "node"], how="semi")
+        return pl.SQLContext(rows=rows).execute(query.format(rows="rows")).collect()
 
     def of_clients(self, cluster: Cluster, judge: Judge, _: Columns, part_rows: int, /) -> Iterator[pl.DataFrame]:
         yield from map(judge, sorted_parts(self._of(cluster).collect(), part_rows))

@@ -25,14 +25,15 @@ from distro_spark.chunks import chunked, of_no_client, whole_buckets
 from distro_spark.cluster import Cluster
 from distro_spark.engine import PART_ROWS, RESULTS_AT_ONCE, Columns, Engine, Judge, Set, set_aside
 from distro_spark.errors import spark_errors
-from distro_spark.frames import EVENT_TYPES
-from distro_spark.load import CUT, Loaded, load
+from distro_spark.frames import EVENT_TYPES, Source
+from distro_spark.load import ASIDE, Loaded, load
 from distro_spark.result import CutFile, InvalidRows
 from distro_spark.survey import SPANS, Survey, surveyed
 from distro_spark.tables import is_table
 from distro_spark.timeline import sorted_parts
 from distro_traces.errors import DamagedTraceError, TraceError
 from distro_traces.header import Header
+from distro_traces.ndjson import NOT_JSON
 
 LARGE_ROWS = 2_000_000
 CLIENT_ROW_BYTES = 1_600
@@ -69,14 +70,15 @@ class OnSpark(Engine):
 
     @cached_property
     def survey(self) -> Survey:
-        return surveyed(frame(self.chunks.where("chunk is null").select(*SPANS)))
-
-    def set_aside(self) -> Set:
-        return self._aside
+        return surveyed(self._read.filter(pl.col("node").is_not_null()))
 
     @cached_property
-    def _aside(self) -> Set:
-        return _set_aside(self.loaded, self.survey.aside > 0)
+    def _read(self) -> pl.DataFrame:
+        """What the reader found beside chunks."""
+        return frame(self.chunks.where("chunk is null").select(*{**SPANS, **ASIDE}))
+
+    def set_aside(self) -> Set:
+        return _set_aside(self.loaded.sources, self._read.filter(pl.col("node").is_null()))
 
     def measured(self) -> tuple[pl.DataFrame, pl.DataFrame]:
         runs = self.survey.nodes.group_by("run").agg(pl.col("client_rows").sum())
@@ -92,21 +94,10 @@ class OnSpark(Engine):
         sizes = frame(self.chunks.where("bucket is not null").groupBy("bucket").agg(F.sum("rows").alias("rows")))
         return int(sizes["rows"].max() or 0)  # type: ignore[arg-type]
 
-    def distinct(self, nodes: pl.DataFrame) -> pl.DataFrame:
-        """Exactly: by a bitmap for each 32,768 numbers."""
-        if nodes.is_empty():
-            return nodes.with_columns(distinct=pl.lit(None, pl.Int64))
-        bits = F.bitmap_count(F.bitmap_construct_agg(F.bitmap_bit_position("seq")))
-        by_bucket = self._rows_of(nodes).groupBy("run", "node", F.bitmap_bucket_number("seq").alias("bucket"))
-        return frame(by_bucket.agg(bits.alias("bits")).groupBy("run", "node").agg(F.sum("bits").alias("distinct")))
-
-    def first_of_runs(self, query: str, nodes: pl.DataFrame) -> pl.DataFrame:
-        found = self._session.sql(query, rows=self._rows_of(nodes))
-        return frame(found.where("place = 1").drop("place"))
-
-    def _rows_of(self, nodes: pl.DataFrame) -> DataFrame:
+    def queried(self, query: str, nodes: pl.DataFrame) -> pl.DataFrame:
         sent = self._session.createDataFrame(table_of(nodes, {"run": pl.String(), "node": pl.String()}))
-        return self.loaded.events.join(F.broadcast(sent), ["run", "node"], "left_semi")
+        rows = self.loaded.events.join(F.broadcast(sent), ["run", "node"], "left_semi")
+        return frame(self._session.sql(query, rows=rows))
 
     def of_clients(self, cluster: Cluster, judge: Judge, columns: Columns, part_rows: int, /) -> Iterator[pl.DataFrame]:
         """The executors keep the results on their disks, from where they come here in parts."""
@@ -156,19 +147,23 @@ def announce_largest(events: DataFrame) -> None:
         logging.getLogger("distro_spark").warning(text, largest["client"], largest["run"], largest["count"], need)
 
 
-def _set_aside(loaded: Loaded, is_any: bool) -> Set:
-    """The run of a row that is no event is that of its file; in a table each row names its own."""
-    cuts = [CutFile(source.path, source.cut.line) for source in loaded.sources if source.cut is not None]
-    if not is_any:
-        return set_aside((), cuts)
-    of_file = {each.path: each.header.run for each in loaded.sources if each.path and not is_table(each.path)}
-    groups = loaded.quarantine.groupBy("reason", "file", "run").agg(F.count("*"), F.min("line").alias("line"))
+def _set_aside(sources: Iterable[Source], found: pl.DataFrame) -> Set:
+    """`found`: rows of `ASIDE`. Lines are numbered within a block of a file, so those in the blocks before are added. A
+    last line that is no JSON was cut. The run of a line is that of its file; in a table each row names its own."""
+    cuts = [CutFile(each.path, each.cut.line) for each in sources if each.cut is not None]
+    of_file = {each.path: each.header.run for each in sources if each.path and not is_table(each.path)}
+    blocks = found.filter(pl.col("reason").is_null()).group_by("file", "block").agg(pl.col("rows").sum())
+    blocks = blocks.sort("file", "block").with_columns(end=pl.col("rows").cum_sum().over("file"))
+    before = {(file, block): end - rows for file, block, rows, end in blocks.iter_rows()}
+    last = dict(blocks.group_by("file").agg(pl.col("end").max()).iter_rows())
     invalid = list[tuple[str, InvalidRows]]()
-    for reason, file, run, rows, line in groups.orderBy("file", "line").collect():
-        if reason == CUT:
-            cuts.append(CutFile(file, line))
+    aside = found.filter(pl.col("reason").is_not_null()).sort("file", "block", "line", "reason")
+    for run, file, reason, block, line, rows, is_last in aside.select(list(ASIDE)).iter_rows():
+        number = None if line is None else before[file, block] + line
+        if number is not None and is_last and number == last[file] and reason == NOT_JSON:
+            cuts.append(CutFile(file, number))
         else:
-            invalid.append((of_file.get(file, run), InvalidRows(reason, rows, file, line)))
+            invalid.append((of_file.get(file, run), InvalidRows(reason, rows, file, number)))
     return set_aside(invalid, cuts)
 
 

@@ -7,12 +7,12 @@ nodes of which that leaves a doubt are counted and sorted. Of a table, whose row
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import polars as pl
 
-from distro_spark.cluster import IS_DELETION, IS_MARK, MARK_COLUMNS, MEASURES
+from distro_spark.cluster import IS_DELETION, IS_MARK, MARK_COLUMNS
 
 SPANS = {
     **dict.fromkeys((name for name in MARK_COLUMNS if name not in ("seq", "at_ms")), pl.String()),
@@ -21,31 +21,15 @@ SPANS = {
     **dict.fromkeys(("is_unordered", "may_go_back"), pl.Boolean()),
 }
 """A row is a mark, or a node in a part of the rows (kind null; from seq and at_ms to last_seq and last_ms in the order
-of the file), or the number of the rows that are no events (run null)."""
+of the file)."""
 
 
-@dataclass(frozen=True)
-class Survey:
+class Survey(NamedTuple):
     """`nodes`: run, node, `MEASURES` but `distinct`, `is_unordered` (sequence numbers are perhaps not different),
-    `may_go_back` (the clock perhaps does); `marks`: each once; `aside`: how many rows are no events."""
+    `may_go_back` (the clock perhaps does); `marks`: each once."""
 
     nodes: pl.DataFrame
     marks: pl.DataFrame
-    aside: int
-
-    @property
-    def unordered(self) -> pl.DataFrame:
-        """run and node, where the different numbers have to be counted."""
-        return self.nodes.filter("is_unordered").select("run", "node")
-
-    def doubtful(self, runs: Collection[str]) -> pl.DataFrame:
-        """run and node, where the clock of such a run perhaps goes back."""
-        return self.nodes.filter("may_go_back", pl.col("run").is_in(list(runs))).select("run", "node")
-
-    def measured(self, distinct: pl.DataFrame) -> pl.DataFrame:
-        """The nodes with `MEASURES`; `distinct`: run, node and how many different numbers, of `unordered`."""
-        nodes = self.nodes.join(distinct, ["run", "node"], how="left")
-        return nodes.with_columns(distinct=pl.coalesce("distinct", "rows")).select("run", "node", *MEASURES)
 
 
 def spans(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
@@ -77,7 +61,7 @@ def spans(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
 def surveyed(found: pl.DataFrame) -> Survey:
     """From the `spans` of all parts."""
     marks = found.filter(pl.col("kind").is_not_null()).select(MARK_COLUMNS).unique(["run", "node", "seq"])
-    parts = found.filter(pl.col("kind").is_null(), pl.col("run").is_not_null()).sort("run", "node", "seq", "last_seq")
+    parts = found.filter(pl.col("kind").is_null()).sort("run", "node", "seq", "last_seq")
     after = pl.col("seq") <= pl.col("last_seq").shift().over("run", "node")
     back = after | (pl.col("at_ms") < pl.col("last_ms").shift().over("run", "node"))
     nodes = (
@@ -90,4 +74,4 @@ def surveyed(found: pl.DataFrame) -> Survey:
         )
         .rename({"most_ms": "last_ms"})
     )
-    return Survey(nodes, marks, int(found.filter(pl.col("run").is_null())["rows"].sum()))
+    return Survey(nodes, marks)

@@ -1,6 +1,7 @@
 """Loading: every row becomes an event or is set aside with its reason and place; unusable files are refused."""
 
 import json
+from collections import Counter
 from pathlib import Path
 
 import polars as pl
@@ -85,20 +86,23 @@ def test_events_arrive_as_they_were_recorded_from_both_formats(spark: SparkSessi
     assert [{name: row[name] for name in COLUMNS if row[name] is not None} for row in rows] == [
         event.to_json() for event in expected
     ]
-    assert loaded.quarantine.isEmpty()
+    assert OnSpark(spark, loaded).set_aside().invalid == ()
 
 
 @pytest.mark.spark
 def test_invalid_rows_are_set_aside_as_by_the_other_reader(spark: SparkSession, tmp_path: Path) -> None:
     recording = record(tmp_path / "with+plus and space")
     append(recording, "\n".join(["", *MISFITS, "\t \r", json.dumps({**ROW, "seq": 4}), ""]))
-    loaded = load(spark, [recording])
-    found = loaded.quarantine.orderBy("line").collect()
+    engine = OnSpark(spark, recording)
     expected = read_ndjson(recording)
     assert len(expected.rejected) == len(MISFITS)
-    assert [(row["line"], row["reason"], row["text"][:LINE_BYTES_MAX]) for row in found] == list(expected.rejected)
-    assert {row["file"] for row in found} == {str(recording)}
-    assert loaded.events.count() == len(expected.events) == 4
+    first = dict(reversed([(reason, line) for line, reason, _ in expected.rejected]))
+    counts = Counter(reason for _, reason, _ in expected.rejected)
+    assert {(each.reason, each.rows, each.file, each.line) for each in engine.set_aside().invalid} == {
+        (reason, count, str(recording), first[reason]) for reason, count in counts.items()
+    }
+    assert engine.set_aside() == Local(recording).set_aside()
+    assert engine.loaded.events.count() == len(expected.events) == 4
 
 
 @pytest.mark.spark
@@ -148,17 +152,17 @@ def test_lines_are_numbered_through_all_blocks_of_a_long_file(spark: SparkSessio
     append(other, json.dumps({**ROW, "run": "r2", "seq": -1}) + "\n" + '{"run":"r2","no')
     spark.conf.set("spark.sql.files.maxPartitionBytes", "50000")
     try:
-        loaded = load(spark, [tmp_path])
-        assert loaded.lines is not None
-        assert loaded.lines.rdd.getNumPartitions() > 10
-        found = loaded.quarantine.orderBy("file", "line").select("file", "line", "reason").collect()
+        engine = OnSpark(spark, tmp_path)
+        assert engine.loaded.lines is not None
+        assert engine.loaded.lines.rdd.getNumPartitions() > 10
+        found = engine.set_aside()
     finally:
         spark.conf.unset("spark.sql.files.maxPartitionBytes")
-    assert [tuple(row) for row in found] == [
+    assert [(each.file, each.line, each.reason) for each in found.invalid] == [
         (str(recording), 5002, "not JSON"),
         (str(other), 2002, "seq below 1"),
-        (str(other), 2003, "cut in mid-line"),
     ]
+    assert [(each.file, each.line) for each in found.cuts] == [(str(other), 2003)]
 
 
 @pytest.mark.spark
@@ -168,14 +172,12 @@ def test_a_row_at_rest_that_is_no_event_is_set_aside_too(spark: SparkSession, tm
     kinds = pa.array(["reply_received", "exploded", None])
     index = table.schema.get_field_index("kind")
     pq.write_table(table.set_column(index, pa.field("kind", pa.string()), kinds), path)
-    loaded = load(spark, [path])
-    found = loaded.quarantine.orderBy("reason").collect()
-    assert [(row["file"], row["line"], row["reason"]) for row in found] == [
+    engine = OnSpark(spark, path)
+    assert [(each.file, each.line, each.reason) for each in engine.set_aside().invalid] == [
         (str(path), None, "missing field kind"),
         (str(path), None, "unknown kind exploded"),
     ]
-    assert json.loads(found[1]["text"])["kind"] == "exploded"
-    assert loaded.events.count() == 1
+    assert engine.loaded.events.count() == 1
 
 
 def test_an_unfinished_compaction_is_not_read(tmp_path: Path) -> None:
