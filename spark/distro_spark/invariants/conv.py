@@ -21,7 +21,7 @@ from distro_spark.history import LEASE_CHECK_MS, LEASE_MS, NEVER
 from distro_spark.invariants.delete import SWALLOWED, swallowed
 from distro_spark.invariants.registry import Invariant
 from distro_spark.needs import Needs
-from distro_spark.timeline import NOTHING, Timeline, swept
+from distro_spark.timeline import NOTHING, Timeline
 from distro_traces.content import NOTHING_PUBLISHED
 
 NAME = "INV-CONV"
@@ -67,36 +67,14 @@ def diverged(t: Timeline) -> pl.DataFrame:
 
 
 def differing(t: Timeline) -> pl.DataFrame:
-    """The clients on which the judged nodes differ at some checkpoint: client_no, run.
-
-    A view enters at a checkpoint and leaves at a later one. As long as all nodes that have the checkpoints show it, no
-    other view is shown.
-    """
-    checks, judged = t.cluster.checks, t.judged(NAME)
-    live = checks.filter(judged).group_by("run", "ordinal").len("live").sort("run", "ordinal")
-    live = live.with_columns(changes=(c("live") != c("live").shift()).fill_null(value=False).cum_sum())
-    gap = ((c("g") != c("g").shift()) | (c("ordinal") != c("ordinal").shift() + 1)).fill_null(value=True)
-    checks = checks.with_columns(part=gap.cum_sum().cast(pl.Int64) - 1)
-    parts = checks.group_by("part").agg(one=c("check").min(), end=c("check").max() + 1)
-    spans = t.stretches.filter(judged & c("view").is_not_null() & (c("check") < c("next_check")))
-    part = [checks["part"].gather(spans.select(place).to_series()) for place in (c("check"), c("next_check") - 1)]
-    spans = spans.with_columns(part=pl.int_ranges(pl.lit(part[0]), pl.lit(part[1]) + 1)).explode("part")
-    spans = spans.join(parts, "part").join(t.cluster.nodes.select("g", "run"), "g")
-    begin, last = pl.max_horizontal("check", "one"), pl.min_horizontal("next_check", "end") - 1
-    steps = [
-        spans.select(
-            "client_no", "run", "view", ordinal=pl.lit(checks["ordinal"]).gather(at) + off, showing=pl.lit(step)
-        )
-        for at, off, step in ((begin, 0, 1), (last, 1, -1))
-    ]
-    points = swept(pl.concat(steps), ("client_no", "run", "view"), "ordinal", "showing").with_columns(c("until") - 1)
-    points = points.filter(c("showing") > 0).join(live, ["run", "ordinal"], how="left")
-    points = points.join(live.rename({"ordinal": "until"}), ["run", "until"], how="left", suffix="_until")
-    return (
-        points.filter((c("showing") != c("live")) | (c("changes") != c("changes_until")))
-        .select("client_no", "run")
-        .unique()
-    )
+    """The clients of which the judged nodes have not all one view at some checkpoint: client_no, run."""
+    checks = t.cluster.checks.filter(t.judged(NAME)).select("check", "run", "ordinal")
+    live = checks.group_by("run", "ordinal").len("live")
+    views = t.stretches.filter(c("view").is_not_null() & (c("check") < c("next_check")))
+    views = views.select("client_no", "view", check=pl.int_ranges("check", "next_check")).explode("check")
+    at_check = views.join(checks, "check").group_by("client_no", "run", "ordinal")
+    found = at_check.agg(c("view").n_unique(), holding=pl.len()).join(live, ["run", "ordinal"])
+    return found.filter((c("view") > 1) | (c("holding") < c("live"))).select("client_no", "run").unique()
 
 
 def views_of(t: Timeline, clients: pl.DataFrame) -> pl.DataFrame:
