@@ -165,7 +165,7 @@ def invalid_recordings(engine: Engine, cluster: Cluster) -> dict[str, InvalidRec
 def _starts(cluster: Cluster) -> Iterator[tuple[str, InvalidRecording]]:
     for g, run, last, distinct in cluster.nodes.select("g", "run", "last_seq", "distinct").iter_rows():
         if cluster.headers[run].observed.lossless and last == distinct:
-            start = started_while_up(cluster.rows_of_node[g])
+            start = started_while_up(cluster.of_node[g].rows)
             if start is not None:
                 yield run, start
 

@@ -13,23 +13,31 @@ from __future__ import annotations
 import pickle
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from operator import attrgetter
 from uuid import uuid4
 
 import polars as pl
 
 from distro_model.release import STRICT
 from distro_model.rules.owners import place, tag_of
-from distro_spark.faults import BREAKS, LINK_FAULTS, Fault, faults_of
-from distro_spark.history import CALLS, LEASE_CHECK_PERIOD_MS, NEVER, Row
+from distro_spark.history import (
+    AT_MS,
+    BREAKS,
+    CALLS,
+    LEASE_CHECK_PERIOD_MS,
+    LINK_FAULTS,
+    NEVER,
+    Fault,
+    Node,
+    Row,
+    faults_of,
+)
 from distro_spark.needs import Needs
 from distro_traces.event import RESET_KINDS, Kind, Outcome
 from distro_traces.header import Header
 
-_AT_MS = attrgetter("at_ms")
 SEQ_MAX = 2**40
 """Sequence numbers are below: a node's number and a sequence number make one sortable number."""
 
@@ -68,10 +76,9 @@ def key(node: str | pl.Expr = "g", seq: str = "seq") -> pl.Expr:
     return (pl.col(node) if isinstance(node, str) else node).cast(pl.Int64) * SEQ_MAX + pl.col(seq)
 
 
-def hash_owner_in(listed: str, client: str) -> str:
-    """Whom the hash of a client of the HTTP API names among the members of that list, `a,b,c` (docs/protocol
-    #owner-place)."""
-    members = sorted(listed.split(","))
+def hash_owner_in(listed: Sequence[str], client: str) -> str:
+    """Whom the hash of a client of the HTTP API names among these members (docs/protocol #owner-place)."""
+    members = sorted(listed)
     return members[place(tag_of(client), len(members))]
 
 
@@ -235,34 +242,35 @@ class Cluster:
         return found.with_columns(check=pl.int_range(pl.len()))
 
     @cached_property
+    def unreached(self) -> Set[tuple[str, int]]:
+        """Runs and ordinals of the checkpoints of which a node that was up then has no row."""
+        reached = self.checks.group_by("run", "ordinal").agg("g", at_ms=pl.col("at_ms").min())
+        return {
+            (run, ordinal)
+            for run, ordinal, nodes, at_ms in reached.iter_rows()
+            if any(self.of_node[g].is_up(at_ms) for g in {*self.of_run[run]} - {*nodes})
+        }
+
+    @cached_property
     def faults(self) -> Mapping[tuple[int, int], Sequence[Fault]]:
         """By node and peer, in order of time; of a node with itself its pauses."""
         found: defaultdict[tuple[int, int], list[Fault]] = defaultdict(list)
-        for g, marks in self.rows_of_node.items():
-            for peer, fault in faults_of(g, marks, {self.names[each]: each for each in self.of_run[self.runs[g]]}):
+        for g, node in enumerate(self.of_node):
+            for peer, fault in faults_of(g, node.rows, {self.names[each]: each for each in self.of_run[self.runs[g]]}):
                 found[g, peer].append(fault)
-        return {link: sorted(faults, key=_AT_MS) for link, faults in found.items()}
+        return {link: sorted(faults, key=AT_MS) for link, faults in found.items()}
 
     @cached_property
-    def rows_of_node(self) -> Mapping[int, Sequence[Row]]:
-        found: dict[int, list[Row]] = {g: [] for g in range(len(self.names))}
+    def of_node(self) -> Sequence[Node]:
+        found: list[list[Row]] = [[] for _ in self.names]
         for g, row in zip(self.marks["g"], self.mark_rows, strict=True):
             found[g].append(row)
-        return found
-
-    @cached_property
-    def resets_of_node(self) -> Mapping[int, Sequence[Row]]:
-        """Starts and stops, in order."""
-        return {g: [row for row in rows if row.kind in RESET_KINDS] for g, rows in self.rows_of_node.items()}
+        return [Node(rows) for rows in found]
 
     @cached_property
     def mark_rows(self) -> list[Row]:
         names = MARK_COLUMNS[1:]
         return [Row(**dict(zip(names, values, strict=True))) for values in self.marks.select(names).iter_rows()]
-
-    def marks_of(self, run: str, kinds: Collection[str]) -> dict[str, list[Row]]:
-        """By node, in order."""
-        return {self.names[g]: [row for row in self.rows_of_node[g] if row.kind in kinds] for g in self.of_run[run]}
 
     @cached_property
     def deleters(self) -> Mapping[str, frozenset[str]]:
@@ -292,13 +300,13 @@ class Cluster:
         if self.last_ms[peer] < until_ms:
             return True
         for g in (node, peer):
-            resets = self.resets_of_node[g]
-            at = bisect_left(resets, from_ms, key=_AT_MS)
+            resets = self.of_node[g].resets
+            at = bisect_left(resets, from_ms, key=AT_MS)
             if (at and resets[at - 1].kind == Kind.NODE_STOPPED) or (at < len(resets) and resets[at].at_ms <= until_ms):
                 return True
         for link in ((node, peer), (peer, node), (node, node), (peer, peer)):
             faults = self.faults.get(link, ())
-            at = bisect_left(faults, from_ms, key=_AT_MS)
+            at = bisect_left(faults, from_ms, key=AT_MS)
             if (at < len(faults) and faults[at].at_ms <= until_ms) or (at and faults[at - 1].is_broken):
                 return True
         return False
@@ -321,8 +329,8 @@ class Cluster:
         members that it listed when it started (docs/protocol #owner-place), if that is recorded."""
         if "#" not in client:
             return True
-        started = (row for row in self.rows_of_node[node] if row.kind == Kind.NODE_STARTED and row.detail)
-        listed = next((str(row.detail) for row in started), None)
+        started = (row for row in self.of_node[node].lists if row.kind == Kind.NODE_STARTED)
+        listed = next((str(row.detail).split(",") for row in started), None)
         return listed is None or hash_owner_in(listed, client) == self.names[node]
 
     def is_over(self, node: int, due_ms: int, now_ms: int, check_ms: int, lasts_ms: int) -> bool:

@@ -9,13 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
-import polars as pl
-
 from distro_spark.cluster import Cluster
-from distro_spark.history import Row
 from distro_spark.invariants.registry import Invariant
 from distro_spark.result import InvariantResult
-from distro_traces.event import Kind
 from distro_traces.invalid import InvalidRecording
 from distro_traces.invalid import doubled as doubled_rows
 from distro_traces.invalid import missing as missing_rows
@@ -38,21 +34,9 @@ def without_checkpoint(cluster: Cluster) -> list[str]:
 def with_unreached_checkpoint(cluster: Cluster) -> list[str]:
     """The runs in which a node that is up, or of which nothing is known, has no row of a checkpoint: its end state is
     not compared."""
-    reached = cluster.checks.group_by("run", "ordinal").agg("g", at_ms=pl.col("at_ms").min())
-    return sorted(
-        {
-            run
-            for run, nodes, at_ms in reached.select("run", "g", "at_ms").iter_rows()
-            if run in cluster.partial
-            or any(_is_up(cluster.resets_of_node[g], at_ms) for g in {*cluster.of_run[run]} - {*nodes})
-        }
-    )
-
-
-def _is_up(resets: Sequence[Row], at_ms: int) -> bool:
-    """A node of which no start was recorded is up until its first stop."""
-    before = [row.kind for row in resets if row.at_ms <= at_ms]
-    return before[-1] == Kind.NODE_STARTED if before else not resets or resets[0].kind == Kind.NODE_STOPPED
+    unreached = {run for run, _ in cluster.unreached}
+    with_one = set(cluster.checks["run"])
+    return sorted(unreached | (with_one & cluster.partial))
 
 
 def of_invalid(invalid: Mapping[str, InvalidRecording]) -> Iterator[str]:

@@ -7,7 +7,7 @@ Only the part of a run is judged in which later rows cannot revoke a violation:
 
 * a run in which sequence numbers are missing, beyond its lines in quarantine, waits until they are there;
 * an invalid recording is never judged, and a `check` of the whole reports the reason;
-* its last checkpoint counts once every node that is up has reached it.
+* its last checkpoint counts once every node that was up then has reached it.
 
 The cost of a round grows with the run: nearly every invariant needs a client's whole past. So a long run is judged
 again when it has grown by a tenth since the last round, or when no more rows come; all rounds together then cost at
@@ -31,7 +31,6 @@ from distro_spark.cluster import Cluster, cluster_of
 from distro_spark.local import Local
 from distro_spark.sinks import Sink, add_to_all
 from distro_spark.tally import covered, violations
-from distro_traces.event import RESET_KINDS, Kind
 from distro_traces.ndjson import SUFFIX, read_header
 
 LOOK_S = 1.0
@@ -100,27 +99,8 @@ def decided(files: Sequence[Path], chosen: Sequence[str]) -> pl.DataFrame:
 
 
 def settled(cluster: Cluster) -> Cluster:
-    """Without the last checkpoint of a run while a node that is up has not reached it."""
-    open_ones = pl.DataFrame(
-        [(run, number) for run in cluster.of_run if (number := _open_checkpoint(cluster, run)) is not None],
-        {"run": pl.String, "detail": pl.String},
-        orient="row",
-    )
-    is_open = cluster.marks.filter(kind="checkpoint").join(open_ones, ["run", "detail"], how="semi")
-    marks = cluster.marks.join(is_open, ["g", "seq"], how="anti").drop("g")
+    """Without the last checkpoint of a run while a node that was up then has not reached it."""
+    last = cluster.checks.filter(pl.col("ordinal") == pl.col("ordinal").max().over("run"))
+    is_open = [check in cluster.unreached for check in last.select("run", "ordinal").iter_rows()]
+    marks = cluster.marks.join(last.filter(pl.Series(is_open, dtype=pl.Boolean)), "mark", how="anti").drop("g")
     return cluster_of(cluster.nodes.drop("g"), marks, cluster.headers, cluster.needs, cluster.aside)
-
-
-def _open_checkpoint(cluster: Cluster, run: str) -> str | None:
-    by_node = {g: cluster.rows_of_node[g] for g in cluster.of_run[run]}
-    checkpoints = [(g, row) for g, rows in by_node.items() for row in rows if row.kind == Kind.CHECKPOINT]
-    if not checkpoints:
-        return None
-    last = max((row for _, row in checkpoints), key=lambda row: row.at_ms).detail
-    reached = {g for g, row in checkpoints if row.detail == last}
-    for g, rows in by_node.items():
-        resets = [row.kind for row in rows if row.kind in RESET_KINDS]
-        is_down = bool(resets) and resets[-1] == Kind.NODE_STOPPED
-        if g not in reached and not is_down:
-            return last
-    return None

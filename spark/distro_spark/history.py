@@ -1,18 +1,21 @@
-"""A violation that an invariant found, and the rows of its client on all nodes: what the symptoms of defects look at.
+"""Rows of a trace: of a node, apart from clients, and of a client with a violation, on all nodes.
 
-Made only of clients with a violation, of a release that has known defects. What travels between processes is in
-`violations.py`.
+Those of nodes are few, and known to each task (`cluster`). Those of clients are made only for violations, of a release
+that has known defects: they are what its symptoms look at.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
+from operator import attrgetter
 from typing import Any, NamedTuple
 
-from distro_traces.event import Kind, Outcome
+from distro_traces.event import RESET_KINDS, Kind, Outcome
 
 OWN_CONNECTION = (Kind.CLIENT_CONNECTED, Kind.CLIENT_CHANGED)
 SYNCS = ("ADD", "CHANGE", "DELETE")
@@ -72,22 +75,107 @@ FIELDS = Row._fields[:-3]
 """Those that the trace itself has."""
 
 
+AT_MS = attrgetter("at_ms")
+BREAKS = ("cut", "black hole", "held", "paused")
+MENDS = {"healed": ("cut", "black hole"), "released": ("held",), "resumed": ("paused",)}
+LINK_FAULTS = (*BREAKS, *MENDS)
+"""Faults that change whether a link, or the node itself, works; the others affect single calls."""
+
+
+class Fault(NamedTuple):
+    """From `at_ms` on the link to the peer is broken or not; `left`: the peer has left the node's list; `back`: it is
+    listed again."""
+
+    at_ms: int
+    is_broken: bool
+    left: bool = False
+    back: bool = False
+
+
+@dataclass(frozen=True)
+class Node:
+    """`rows`: those about no client (`cluster.IS_MARK`), in order; so are all parts of them."""
+
+    rows: Sequence[Row] = ()
+
+    @cached_property
+    def resets(self) -> Sequence[Row]:
+        """Starts and stops."""
+        return [row for row in self.rows if row.kind in RESET_KINDS]
+
+    @cached_property
+    def lists(self) -> Sequence[Row]:
+        """Where it has a list of members."""
+        return [row for row in self.rows if row.kind in (Kind.NODE_STARTED, Kind.MEMBERS_CHANGED) and row.detail]
+
+    @cached_property
+    def loads(self) -> Sequence[Row]:
+        """Calls for a snapshot."""
+        return [row for row in self.rows if row.kind in CALLS]
+
+    @cached_property
+    def faults(self) -> Sequence[Row]:
+        return [row for row in self.rows if row.kind == Kind.LINK_FAULT]
+
+    def is_up(self, at_ms: int) -> bool:
+        """A node of which no start was recorded is up until its first stop."""
+        before = [row.kind for row in self.resets if row.at_ms <= at_ms]
+        return (
+            before[-1] == Kind.NODE_STARTED if before else not self.resets or self.resets[0].kind != Kind.NODE_STARTED
+        )
+
+    def listed(self, at_ms: int) -> Sequence[str]:
+        """Its last list until then; empty where none was recorded."""
+        count = bisect_right(self.lists, at_ms, key=AT_MS)
+        return str(self.lists[count - 1].detail).split(",") if count else []
+
+    def lacked(self, peer: str, from_ms: int, until_ms: int) -> bool:
+        """Whether its list lacked the peer at some time between these."""
+        first = max(bisect_left(self.lists, from_ms, key=AT_MS) - 1, 0)
+        then = self.lists[first : bisect_right(self.lists, until_ms, key=AT_MS)]
+        return any(peer not in str(row.detail).split(",") for row in then)
+
+    def is_cut_off(self, peer: str, at_ms: int) -> bool:
+        """Whether the last fault of its link to the peer until then keeps requests from that."""
+        before = [row for row in self.faults if row.peer == peer and row.at_ms <= at_ms]
+        return bool(before) and before[-1].detail in BREAKS
+
+
+def faults_of(g: int, marks: Sequence[Row], members: Mapping[str, int]) -> Iterator[tuple[int, Fault]]:
+    """Faults of links, of the node itself, and members that have left its list or are back. A link with one healed
+    fault may still have another."""
+    gone: set[str] = set()
+    broken: defaultdict[int, set[str]] = defaultdict(set)
+    for row in marks:
+        if row.kind == Kind.LINK_FAULT:
+            peer, fault = members.get(row.peer, -1) if row.peer else g, row.detail or ""
+            broken[peer] = broken[peer] | {fault} if fault in BREAKS else broken[peer].difference(MENDS[fault])
+            yield peer, Fault(row.at_ms, bool(broken[peer]))
+        elif row.kind == Kind.MEMBERS_CHANGED:
+            listed = set((row.detail or "").split(","))
+            for name, peer in members.items():
+                if (name not in listed) != (name in gone):
+                    left = name not in listed
+                    broken[peer] = broken[peer] | {"left"} if left else broken[peer] - {"left"}
+                    yield peer, Fault(row.at_ms, bool(broken[peer]), left, not left)
+            gone = set(members) - listed
+
+
 @dataclass(frozen=True)
 class ClientHistory:
-    """`rows` sorted by node and sequence number; likewise, by node: `resets`, `lists` (changes of member lists), calls
-    for a snapshot, `loads`, and `faults` of its links. `deleters`: the nodes that sent any DELETE, in this run or in
-    one of the same target and profile.
+    """`rows` sorted by node and sequence number; `nodes`: of the run, by name; `deleters`: the nodes that sent any
+    DELETE, in this run or in one of the same target and profile.
     """
 
     run: str
     profile: str
     client: str
     rows: Sequence[Row] = ()
-    resets: Mapping[str, Sequence[Row]] = field(default_factory=dict)
-    lists: Mapping[str, Sequence[Row]] = field(default_factory=dict)
-    loads: Mapping[str, Sequence[Row]] = field(default_factory=dict)
-    faults: Mapping[str, Sequence[Row]] = field(default_factory=dict)
+    nodes: Mapping[str, Node] = field(default_factory=dict)
     deleters: frozenset[str] = frozenset()
+
+    def node(self, name: str | None) -> Node:
+        return self.nodes.get(name or "", Node())
 
     @property
     def has_connection(self) -> bool:

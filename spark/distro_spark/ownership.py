@@ -12,17 +12,14 @@ link or node was broken, for `SETTLED_MS`. Until then responsibility may be hand
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from operator import itemgetter
 
 import polars as pl
 
 from distro_model.release import STRICT
 from distro_model.rules.owners import MODULUS, java_hash, tag_of
 from distro_spark.cluster import Cluster
-from distro_spark.faults import MENDS
-from distro_spark.history import NEVER, Row
+from distro_spark.history import MENDS, NEVER, Row
 from distro_traces.event import RESET_KINDS, Kind
 
 SETTLED_MS = 60_000
@@ -56,29 +53,16 @@ def hash_of(client: str) -> int:
 def _of_run(cluster: Cluster, run: str) -> Iterator[tuple[object, ...]]:
     header, members = cluster.headers[run], cluster.of_run[run]
     numbers = {cluster.names[g]: g for g in members}
-    steps = {g: _steps(cluster.rows_of_node[g]) for g in members}
     end = max(cluster.last_ms[g] for g in members)
-    for begin_ms, end_ms in settled(row for g in members for row in cluster.rows_of_node[g]):
-        now = {g: of_node[bisect_right(of_node, begin_ms, key=itemgetter(0)) - 1] for g, of_node in steps.items()}
-        running = {g for g, (_, is_running, _) in now.items() if is_running}
+    for begin_ms, end_ms in settled(row for g in members for row in cluster.of_node[g].rows):
+        running = {g for g in members if cluster.of_node[g].is_up(begin_ms)}
         for g in running:
-            listed = {cluster.names[g], *(now[g][2] or header.nodes)}
+            listed = {cluster.names[g], *(cluster.of_node[g].listed(begin_ms) or header.nodes)}
             if listed <= numbers.keys():
                 ascending = [numbers[name] for name in sorted(listed)]
                 owners = _owners(ascending, running, by_configured_place=header.profile == STRICT)
                 alive = len(running.intersection(ascending))
                 yield run, begin_ms, min(end_ms, end), g, ", ".join(sorted(listed)), alive, owners
-
-
-def _steps(rows: Iterable[Row]) -> list[tuple[int, bool, list[str]]]:
-    """From when on the node runs or not, and its last list (empty: not recorded)."""
-    steps: list[tuple[int, bool, list[str]]] = [(-1, True, [])]
-    for row in rows:
-        _, is_running, listed = steps[-1]
-        if row.kind in LISTS and row.detail:
-            listed = row.detail.split(",")
-        steps.append((row.at_ms, row.kind == Kind.NODE_STARTED if row.kind in RESET_KINDS else is_running, listed))
-    return steps
 
 
 def _owners(ascending: Sequence[int], running: set[int], *, by_configured_place: bool) -> list[int]:

@@ -18,14 +18,13 @@ import polars as pl
 from distro_spark.cluster import Cluster
 from distro_spark.expressions import c
 from distro_spark.frames import EVENT_TYPES
-from distro_spark.history import CALLS, ClientHistory, Finding, Row
+from distro_spark.history import ClientHistory, Finding, Row
 from distro_spark.invariants import INVARIANTS
 from distro_spark.invariants.registry import Finder, Invariant, filled
 from distro_spark.result import REFERENCE
 from distro_spark.symptoms import known_bug, symptoms_of
 from distro_spark.timeline import Timeline, timeline
 from distro_traces.content import shortened
-from distro_traces.event import RESET_KINDS, Kind
 
 EXPLAINED_MAX = 20_000
 """Limit of violations of one invariant, in a part of the clients, that are compared with the known defects; further
@@ -160,9 +159,6 @@ def _history(t: Timeline, run: str, client_no: int | None) -> ClientHistory:
         cluster.headers[run].profile,
         "" if client_no is None else t.clients[client_no],
         rows_in(t.rows[begin:end]),
-        cluster.marks_of(run, RESET_KINDS),
-        cluster.marks_of(run, [Kind.MEMBERS_CHANGED]),
-        cluster.marks_of(run, CALLS),
-        cluster.marks_of(run, [Kind.LINK_FAULT]),
+        {cluster.names[g]: cluster.of_node[g] for g in cluster.of_run[run]},
         cluster.deleters[run],
     )

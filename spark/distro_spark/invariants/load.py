@@ -17,14 +17,13 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
-from operator import attrgetter
 from typing import Any
 
 import polars as pl
 
 from distro_spark.cluster import SLOW
 from distro_spark.expressions import c, ended, is_applied, is_delete, is_gone, received, sent, succeeded
-from distro_spark.history import ASKS_AGAIN_MS, LEASE_MS, Row
+from distro_spark.history import ASKS_AGAIN_MS, AT_MS, LEASE_MS, Row
 from distro_spark.invariants.registry import Invariant
 from distro_spark.needs import Needs
 from distro_spark.timeline import NOTHING, Timeline, first_of
@@ -32,7 +31,6 @@ from distro_traces.event import RESET_KINDS, Kind, Outcome
 from distro_traces.header import Header
 
 NAME = "INV-LOAD"
-_AT_MS = attrgetter("at_ms")
 RETRY_MS = 30_000
 AT_ONCE_MS = 300
 BELIEVED_UP_MS = 4_900
@@ -117,7 +115,7 @@ def _wrong_requests(t: Timeline, g: int) -> Iterator[dict[str, object]]:
     """Until the member list changes, or the node is suspended: then its timers are late, and members may be missing."""
     start: Row | None = None
     before: tuple[Row, int] | None = None
-    for row, place in zip(t.cluster.rows_of_node[g], t.cluster.marks.filter(g=g)["mark"], strict=True):
+    for row, place in zip(t.cluster.of_node[g].rows, t.cluster.marks.filter(g=g)["mark"], strict=True):
         if row.kind in (*RESET_KINDS, Kind.MEMBERS_CHANGED) or (row.kind == Kind.LINK_FAULT and row.peer is None):
             start, before = (row if row.kind == Kind.NODE_STARTED else None), None
         elif start is not None and row.kind == Kind.REPLY_RECEIVED:
@@ -168,13 +166,12 @@ def _due(t: Timeline, g: int, start: Row, last: str | None, at_ms: int) -> str |
 
 def _works(t: Timeline, g: int, peer: int, since_ms: int, at_ms: int) -> bool:
     """The peer runs since then, and no link between the two has been broken."""
-    resets = t.cluster.resets_of_node[peer]
-    count = bisect_right(resets, at_ms, key=_AT_MS)
-    if not count or resets[count - 1].kind != Kind.NODE_STARTED or resets[count - 1].at_ms > since_ms:
+    node = t.cluster.of_node[peer]
+    if not node.is_up(at_ms) or any(since_ms < row.at_ms <= at_ms for row in node.resets):
         return False
     for link in ((g, peer), (peer, g), (peer, peer)):
         faults = t.cluster.faults.get(link, ())
-        count = bisect_right(faults, at_ms, key=_AT_MS)
+        count = bisect_right(faults, at_ms, key=AT_MS)
         if count and (faults[count - 1].is_broken or faults[count - 1].at_ms > since_ms):
             return False
     return True

@@ -74,10 +74,10 @@ def never_loaded(found: Finding) -> Clauses:
     """A batch over a single instance raises in a snapshot too: the owner is never loaded and verifies no copy."""
     history, owner, end = found.history, str(found.evidence.get("owner")), _end(found)
     end_ms = NEVER if end is None else end.at_ms
-    since_ms = max((row.at_ms for row in history.resets.get(owner, ()) if row.at_ms <= end_ms), default=0)
+    since_ms = max((row.at_ms for row in history.node(owner).resets if row.at_ms <= end_ms), default=0)
     rows, loads = (
-        [row for row in of_node.get(owner, ()) if since_ms <= row.at_ms <= end_ms]
-        for of_node in (history.by_node, history.loads)
+        [row for row in rows if since_ms <= row.at_ms <= end_ms]
+        for rows in (history.by_node.get(owner, ()), history.node(owner).loads)
     )
     given = [row for row in loads if succeeded(row)]
     asked_ms = [row.at_ms for row in loads if row.kind == Kind.REQUEST_SENT]

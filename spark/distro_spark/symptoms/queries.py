@@ -15,7 +15,6 @@ from operator import attrgetter
 from typing import Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from distro_spark.cluster import retry_delay_ms, sync_delay_ms
-from distro_spark.faults import BREAKS
 from distro_spark.history import NEVER, OWN_CONNECTION, ClientHistory, Row, succeeded
 from distro_traces.event import GONE_KINDS, RESET_KINDS, STATE_KINDS, Kind, Outcome
 
@@ -28,7 +27,6 @@ CLOCK_SLACK_MS = 400
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 _SEQ = attrgetter("seq")
-_AT_MS = attrgetter("at_ms")
 
 
 def cached_per_history(
@@ -80,7 +78,7 @@ def state_before(history: ClientHistory, node: str, seq: int) -> Row | None:
 def changes_of(history: ClientHistory, node: str) -> Sequence[Row]:
     """The same without readings of a probe that show what the node held already."""
     changes, held = list[Row](), None
-    for row in sorted([*states_of(history, node), *history.resets.get(node, ())], key=_SEQ):
+    for row in sorted([*states_of(history, node), *history.node(node).resets], key=_SEQ):
         content = row.digest if holds_something(row) else None
         if row.kind in STATE_KINDS and (row.kind != Kind.OBSERVED or content != held):
             changes.append(row)
@@ -126,44 +124,14 @@ def due_after_ms(history: ClientHistory) -> tuple[int, int]:
     return sync_delay_ms(history.profile) + _TICK_MS, retry_delay_ms(history.profile) + _TICK_MS
 
 
-# Member lists
-
-
-def lacked(history: ClientHistory, node: str, peer: str, from_ms: int, until_ms: int) -> bool:
-    """Whether the node's list of members lacked the peer at some time between these."""
-    lists = lists_of(history, node)
-    first = bisect_left(lists, from_ms, key=_AT_MS)
-    then = lists[max(first - 1, 0) : bisect_right(lists, until_ms, key=_AT_MS)]
-    return any(peer not in str(row.detail).split(",") for row in then)
-
-
-@cached_per_history
-def lists_of(history: ClientHistory, node: str) -> Sequence[Row]:
-    """The node's lists of members, one after the other."""
-    marks = (*history.resets.get(node, ()), *history.lists.get(node, ()))
-    return sorted((row for row in marks if row.kind != Kind.NODE_STOPPED and row.detail), key=_SEQ)
-
-
 # Reachability
-
-
-def link_is_broken(history: ClientHistory, node: str, peer: str, at_ms: int) -> bool:
-    """Whether the last fault of the link from the node to the peer until then keeps requests from it."""
-    before = [row for row in history.faults.get(node, ()) if row.peer == peer and row.at_ms <= at_ms]
-    return bool(before) and before[-1].detail in BREAKS
 
 
 def reaches_a_member(history: ClientHistory, node: str, at_ms: int) -> bool:
     """Whether a member in the node's list runs, and no fault keeps the node's requests from it."""
-    lists = lists_of(history, node)
-    listed = str(lists[max(bisect_right(lists, at_ms, key=_AT_MS) - 1, 0)].detail).split(",") if lists else []
-    running = [peer for peer in listed if peer != node and _runs(history, peer, at_ms)]
-    return not all(link_is_broken(history, node, peer, at_ms) for peer in running)
-
-
-def _runs(history: ClientHistory, node: str, at_ms: int) -> bool:
-    before = [row for row in history.resets.get(node, ()) if row.at_ms <= at_ms]
-    return bool(before) and before[-1].kind == Kind.NODE_STARTED
+    source = history.node(node)
+    running = [peer for peer in source.listed(at_ms) if peer != node and history.node(peer).is_up(at_ms)]
+    return not all(source.is_cut_off(peer, at_ms) for peer in running)
 
 
 # Lives
@@ -192,7 +160,7 @@ class Life(NamedTuple):
 @cached_per_history
 def _lives(history: ClientHistory, node: str) -> Sequence[Life]:
     """The rows about what a node holds, divided into lives: one begins with each row that ends what it held before."""
-    rows = sorted([*states_of(history, node), *history.resets.get(node, ())], key=_SEQ)
+    rows = sorted([*states_of(history, node), *history.node(node).resets], key=_SEQ)
     begins = [place for place, row in enumerate(rows) if row.kind in (*RESET_KINDS, *GONE_KINDS) or row.digest is None]
     return [_life(rows[begin:end]) for begin, end in pairwise((0, *begins, len(rows)))]
 
@@ -231,7 +199,7 @@ class Handled(NamedTuple):
 def handled_requests(history: ClientHistory, node: str) -> Sequence[Handled]:
     rows = history.by_node.get(node, [])
     answered = {row.message: row.seq for row in rows if row.kind == Kind.REPLY_SENT}
-    resets = [row.seq for row in history.resets.get(node, ())]
+    resets = [row.seq for row in history.node(node).resets]
     return [
         Handled(
             row,
@@ -247,7 +215,7 @@ def handled_requests(history: ClientHistory, node: str) -> Sequence[Handled]:
 def load_of(history: ClientHistory, came: Row) -> Row | None:
     """The answer with the snapshot that brought it; None: it came otherwise. Where the row does not say with which
     message (embedded nodes), the node was given one at that instant, and was sent no CHANGE with this content since."""
-    loads = [row for row in history.loads.get(came.node, ()) if succeeded(row) and row.seq < came.seq]
+    loads = [row for row in history.node(came.node).loads if succeeded(row) and row.seq < came.seq]
     if came.message is not None:
         return next((row for row in loads if row.message == came.message), None)
     if not loads or loads[-1].at_ms != came.at_ms:

@@ -16,7 +16,6 @@ from distro_spark.symptoms.queries import (
     count_before,
     due_after_ms,
     holds_something,
-    lacked,
     load_of,
     reaches_a_member,
     states_of,
@@ -120,7 +119,7 @@ def _missed(found: Finding, owner: str, last: tuple[Row, bool] | None) -> bool:
     changed = found.first
     is_own = changed.kind == Kind.CLIENT_CHANGED and changed.node == owner
     until_ms = changed.at_ms + due_after_ms(found.history)[0]
-    return is_own and lacked(found.history, owner, found.node, changed.at_ms, until_ms)
+    return is_own and found.history.node(owner).lacked(found.node, changed.at_ms, until_ms)
 
 
 @symptom("B02", "INV-CONV")
@@ -194,7 +193,7 @@ def came_back(found: Finding) -> Clauses:
 
 def _own_load(found: Finding) -> list[Row]:
     """What the node had asked for in its life, and how that ended, before the violation."""
-    marks = [*found.history.resets.get(found.node, ()), *found.history.loads.get(found.node, ())]
+    marks = [*found.history.node(found.node).resets, *found.history.node(found.node).loads]
     rows = sorted((row for row in marks if row.seq < found.last.seq), key=lambda row: row.seq)
     begins = max((place for place, row in enumerate(rows) if row.kind in RESET_KINDS), default=0)
     return [row for row in rows[begins:] if row.kind in (Kind.REQUEST_SENT, Kind.REPLY_RECEIVED)]
@@ -202,9 +201,7 @@ def _own_load(found: Finding) -> list[Row]:
 
 def _reached_a_member(found: Finding, from_ms: int, until_ms: int) -> bool:
     history = found.history
-    marks = (
-        row for by_node in (history.resets, history.lists, history.faults) for rows in by_node.values() for row in rows
-    )
+    marks = (row for node in history.nodes.values() for row in node.rows)
     times = {from_ms, *(row.at_ms for row in marks if from_ms < row.at_ms <= until_ms)}
     return any(reaches_a_member(history, found.node, at_ms) for at_ms in times)
 
@@ -214,7 +211,7 @@ def gave_a_snapshot(found: Finding) -> Clauses:
     """A node whose own load is due, or under way, gives a snapshot to a member that asks for one."""
     gave = found.last
     is_given = (gave.kind, gave.operation) == (Kind.REPLY_SENT, "SNAPSHOT")
-    loads = found.history.loads.get(found.node, ())
+    loads = found.history.node(found.node).loads
     asked = (row for row in loads if row.kind == Kind.REQUEST_RECEIVED and row.seq < gave.seq)
     was_asked = any((row.peer, row.message) == (gave.peer, gave.message) for row in asked)
     since_ms, due_ms = [found.first, *_own_load(found)][-1].at_ms, gave.at_ms - ASKS_AGAIN_MS

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from distro_spark.cluster import hash_owner_in
-from distro_spark.faults import MENDS
-from distro_spark.history import OWN_CONNECTION, Finding, Row
-from distro_spark.symptoms.queries import CHANGES, CLOCK_SLACK_MS, due_after_ms, link_is_broken, lists_of
+from distro_spark.history import MENDS, OWN_CONNECTION, Finding, Row
+from distro_spark.symptoms.queries import CHANGES, CLOCK_SLACK_MS, due_after_ms
 from distro_spark.symptoms.symptom import Clauses, symptom
 from distro_traces.event import Kind, Outcome
 
@@ -17,9 +16,9 @@ def _failed(row: Row) -> bool:
 def _is_broken(found: Finding, owner: str, from_ms: int, until_ms: int) -> bool:
     """The link from the owner to the node, all that time. What is due then may fail without a request, as the owner
     believes the node to be down, and is due again later."""
-    faults = (row for row in found.history.faults.get(owner, ()) if row.peer == found.node and row.detail in MENDS)
-    is_mended = any(from_ms < row.at_ms <= until_ms for row in faults)
-    return link_is_broken(found.history, owner, found.node, from_ms) and not is_mended
+    source = found.history.node(owner)
+    mends = (row for row in source.faults if row.peer == found.node and row.detail in MENDS)
+    return source.is_cut_off(found.node, from_ms) and not any(from_ms < row.at_ms <= until_ms for row in mends)
 
 
 @symptom("B24", "INV-CONV", "INV-DELETE")
@@ -52,8 +51,8 @@ def swallowed(found: Finding) -> Clauses:
 def not_passed_on(found: Finding) -> Clauses:
     """A request by version 2 of the HTTP API stays at the receiving node."""
     history, changed = found.history, found.first
-    lists = [row for row in lists_of(history, changed.node) if row.at_ms <= changed.at_ms]
-    owner = hash_owner_in(str(lists[-1].detail), history.client) if lists else None
+    listed = history.node(changed.node).listed(changed.at_ms)
+    owner = hash_owner_in(listed, history.client) if listed else None
     sent = (row for row in history.by_node.get(changed.node, ()) if row.kind == Kind.REQUEST_SENT)
     return {
         "it is a client of the HTTP API": not history.has_connection,

@@ -93,7 +93,7 @@ def _loaded(found: Finding) -> Row | None:
 @cached_per_history
 def _given_from(history: ClientHistory, answer: Row, loaded: Row) -> Row | None:
     """The copy at the node that sent the snapshot, if that copy came with a snapshot, too."""
-    loads = history.loads.get(answer.peer or "", ())
+    loads = history.node(answer.peer).loads
     replied = (row.seq for row in loads if (row.kind, row.message) == (Kind.REPLY_SENT, answer.message))
     until = next(replied, None)
     copies = [

@@ -63,7 +63,7 @@ def _meanwhile(found: Finding, operations: tuple[str, ...]) -> list[Handled]:
 
 def _loaded_meanwhile(found: Finding, own: Handled) -> list[Handled]:
     """The copies from snapshots that the node took while it handled that request."""
-    loads = found.history.loads.get(found.node, ())
+    loads = found.history.node(found.node).loads
     answers = {row.message for row in loads if row.kind == Kind.REPLY_RECEIVED}
     taken = (row for row in states_of(found.history, found.node) if row.message in answers)
     return [Handled(row, row.seq, row.seq) for row in taken if own.begin < row.seq < own.end]
@@ -106,7 +106,7 @@ def _snapshot_reply(found: Finding) -> Row | None:
     came = change_before(found.history, found.node, found.last.seq + 1)
     if came is None or came.message is None:
         return None
-    rows = (row for of_node in found.history.loads.values() for row in of_node)
+    rows = (row for node in found.history.nodes.values() for row in node.loads)
     wanted = (Kind.REPLY_SENT, found.node, came.message)
     return next((row for row in rows if (row.kind, row.peer, row.message) == wanted), None)
 
