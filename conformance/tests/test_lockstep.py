@@ -52,7 +52,7 @@ from distro_model.actions import (
 )
 from distro_model.clock import instants
 from distro_model.possible import Observation
-from distro_spark.ownership import SETTLED_MS
+from distro_spark.responsibility import SETTLED_MS
 from distro_traces.event import Kind
 from distro_traces.ndjson import read_ndjson
 

@@ -14,7 +14,7 @@ from distro_model.release import STRICT
 from distro_spark.cluster import EXCUSED_MS, MARK_COLUMNS, MEASURES, Cluster, cluster_of
 from distro_spark.frames import EVENT_TYPES
 from distro_spark.history import BREAKS, MENDS
-from distro_spark.invariants.expire import CHECK_MS, LASTS_MS
+from distro_spark.invariants.leases import CHECK_MS, LASTS_MS
 from distro_spark.timeline import SORTED, timeline
 from distro_traces.event import Kind
 from distro_traces.header import Header

@@ -69,7 +69,7 @@ FORGOTTEN_MS = 75_000
 
 LISTS_DIFFER_MAX_MS = 50_000
 """The time for which member lists may differ in a run with clients of the HTTP API. Two owners are a hand-over for 60 s
-and then a violation of INV-OWNER (`distro_spark.ownership`), which here would be the walk's own doing."""
+and then a violation of INV-OWNER (`distro_spark.responsibility`), which here would be the walk's own doing."""
 
 CALM_MS = 15_000
 """The time that a healed cluster gets before its nodes must agree: sync retry, report and verify."""

@@ -1,7 +1,8 @@
-"""INV-LOAD: a node that starts gets loaded, asks in the right order and at the right times, and takes what it is given.
+"""INV-LOAD and INV-INIT: a node that starts gets loaded as it should, and acts for no client before.
 
-By the next checkpoint, if others are up, it must have received an answer (B11, B32), or must still repeat its requests
-if all of them were lost. A refusal is an answer too: a node that receives only refusals is loaded.
+INV-LOAD: a node that starts gets loaded, asks in the right order and at the right times, and takes what it is given. By
+the next checkpoint, if others are up, it must have received an answer (B11, B32), or must still repeat its requests if
+all of them were lost. A refusal is an answer too: a node that receives only refusals is loaded.
 
 It asks the members in ascending order, the next one at once after a failure, none after a success, and all again when
 the retry delay is over (docs/protocol #load-asks). A member that is not UP counts as a failure without a request, so
@@ -11,6 +12,10 @@ loads two kinds of data.
 
 After a snapshot it holds every client that its source held (#load-snapshot, #load-takes), save those that left
 meanwhile; judged where both report their changes.
+
+INV-INIT: a node that requests a snapshot after its start, and has received no answer yet, has an incomplete table: it
+must not verify, and must not send that table to a member that loads (B33). A refusal is an answer too. A node that
+never requests one violates INV-LOAD, not INV-INIT.
 """
 
 from __future__ import annotations
@@ -22,7 +27,7 @@ from typing import Any
 import polars as pl
 
 from distro_spark.cluster import SLOW
-from distro_spark.expressions import c, ended, is_applied, is_delete, is_gone, received, sent, succeeded
+from distro_spark.expressions import c, ended, is_applied, is_delete, is_gone, is_verify, received, sent, succeeded
 from distro_spark.history import ASKS_AGAIN_MS, AT_MS, LEASE_MS, Row
 from distro_spark.invariants.registry import Invariant
 from distro_spark.needs import Needs
@@ -42,7 +47,7 @@ FOUND_UP_MS = 15_000
 """When a connection to a member that is back runs again, and when reports have found it."""
 
 
-INVARIANT = Invariant(
+LOAD = Invariant(
     NAME,
     "A node that starts while another is up repeats its load until that one has answered, and is loaded then, with all "
     "that it was given.",
@@ -52,7 +57,7 @@ INVARIANT = Invariant(
 )
 
 
-@INVARIANT.found_by(
+@LOAD.found_by(
     "{node} is not loaded at checkpoint {_checkpoint}: no member has answered a load since {first}[; the last one "
     "asked was {asked} in {_asked}]",
     "{node} asks the members that are up until one of them answers",
@@ -93,7 +98,7 @@ def never_loaded(t: Timeline) -> pl.DataFrame:
     )
 
 
-@INVARIANT.found_by("{node} {_how}", "{node} {_expected}", of_nodes=True)
+@LOAD.found_by("{node} {_how}", "{node} {_expected}", of_nodes=True)
 def misasked(t: Timeline) -> pl.DataFrame:
     """Requests for a snapshot to the wrong member, or at the wrong time."""
     found = []
@@ -177,7 +182,7 @@ def _works(t: Timeline, g: int, peer: int, since_ms: int, at_ms: int) -> bool:
     return True
 
 
-@INVARIANT.found_by(
+@LOAD.found_by(
     "{node} does not hold {client} after the snapshot {after} of {asked}, which has held it since {first}",
     "{node} holds {client} after the snapshot",
 )
@@ -239,3 +244,36 @@ def _is_there(t: Timeline, asked: pl.DataFrame) -> pl.Series:
     stops = c("is_ended") & (c("end_ms") <= c("until_ms"))
     found = wanted.with_columns(holds=holds)
     return found.select(c("holds") | stops | c("place").is_in(near["place"].implode())).to_series()
+
+
+INIT = Invariant(
+    "INV-INIT",
+    "A node that is not loaded neither verifies nor sends a snapshot.",
+    needs=Needs(sent=("SNAPSHOT", "VERIFY"), lossless=True),
+)
+
+
+@INIT.found_by(
+    "{node} verifies {client} with {peer} in {last}, and has received no answer to its load since {first}",
+    "{node} verifies no client before it is loaded",
+)
+def verified_early(t: Timeline) -> pl.DataFrame:
+    early = c("seq") < pl.lit(t.cluster.lives["loaded_seq"]).gather(c("life"))
+    found = t.having(sent & is_verify & early, "g", "peer", "client_no", "life", "row")
+    found = first_of(found.join(t.cluster.lives.select("life", "begin_mark"), "life"), ["client_no", "life"], "row")
+    return found.select("g", "peer", first="begin_mark", last="row")
+
+
+@INIT.found_by(
+    "{node} sends {peer} a snapshot in {last}, and has received no answer to its own load since {first}",
+    "{node} refuses a snapshot before it is loaded",
+    of_nodes=True,
+)
+def snapshots_before_load(t: Timeline) -> pl.DataFrame:
+    """Snapshots sent by a node that waits for its own, the first one of each life."""
+    loads = t.cluster.lives.select("life", "loaded_seq")
+    marks = t.cluster.in_lives(t.cluster.marks.filter(t.judged("INV-INIT")))
+    given = marks.filter(c("kind") == "reply_sent", succeeded).join(loads, "life")
+    given = given.filter(c("seq") < c("loaded_seq"), c("begin_mark").is_not_null())
+    found = first_of(given, "life", "seq")
+    return found.select("g", "peer", first="begin_mark", last="mark")

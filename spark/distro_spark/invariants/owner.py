@@ -6,10 +6,10 @@ request that only an owner sends: CHANGE, DELETE, VERIFY. So within a run a seco
 node keeps its earlier claims, and a client that is held but was never claimed is a violation too.
 
 A client by `ip:port#…` belongs to the member that its hash selects among those that are up, and changes its owner
-without a message. It is judged in settled time (`ownership`), by each node's own member list, and by verifies, since a
-former owner may still retry a CHANGE: a node that verifies a client of another owner is a violation; if two members are
-both the owner, since their lists differ, the one that began later is the violation; and an owner that is loaded and
-holds the client must verify it.
+without a message. It is judged in settled time (`responsibility`), by each node's own member list, and by verifies,
+since a former owner may still retry a CHANGE: a node that verifies a client of another owner is a violation; if two
+members are both the owner, since their lists differ, the one that began later is the violation; and an owner that is
+loaded and holds the client must verify it.
 """
 
 from __future__ import annotations
