@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+SPARK_CLASSES := $(VENV)/spark-classes.jsa
 # The gate needs no tool for tests and no Spark, which take longer to install than the gate runs.
 GATE_READY := $(VENV)/.gate-ready
 
@@ -15,13 +16,14 @@ gate: $(GATE_READY)
 # share a Spark session stay in one of them (conftest.py).
 # Durations are kept: the slowest are printed, and all of them are in the JUnit file.
 # These processes and many commands load the same modules: bytecode is kept even where the environment says otherwise.
-PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -n 4 --dist loadgroup --durations=20 --junitxml=distrocheck-out/tests/$@.xml
+PYTEST = PYTHONDONTWRITEBYTECODE= SPARK_SUBMIT_OPTS="-XX:SharedArchiveFile=$(CURDIR)/$(SPARK_CLASSES) -Xlog:cds=off" \
+  $(BIN)/python -m pytest -q -n 4 --dist loadgroup --durations=20 --junitxml=distrocheck-out/tests/$@.xml
 
-test: $(READY)
+test: $(READY) $(SPARK_CLASSES)
 	@sh tools/preflight.sh java
 	@$(PYTEST) -m "not slow"
 
-test-all: $(READY)
+test-all: $(READY) $(SPARK_CLASSES)
 	@sh tools/preflight.sh java
 	@$(PYTEST)
 
@@ -86,6 +88,11 @@ $(READY): pyproject.toml tools/preflight.sh
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	@touch $(GATE_READY) $@
+
+# With it a start of Spark takes half of the processor time.
+$(SPARK_CLASSES): $(READY) tools/spark_classes.py
+	@sh tools/preflight.sh java
+	@$(BIN)/python tools/spark_classes.py $@ > /dev/null
 
 $(GATE_READY): pyproject.toml tools/preflight.sh
 	@sh tools/preflight.sh python "$(PYTHON)"

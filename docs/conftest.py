@@ -42,8 +42,11 @@ SECONDS_MAX = 600
 """For what hangs; a busy machine may take its time."""
 
 PORTS_SHOWN = (8848, 8858, 8868)
-HERE = {"COLUMNS": "160", "SPARK_SUBMIT_OPTS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"}
-"""In the environment. A JVM that lives for seconds needs no compiler and no collector for long work."""
+JAVA_OPTIONS = f"{os.environ.get('SPARK_SUBMIT_OPTS', '')} -XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+"""A JVM that lives for seconds needs no compiler and no collector for long work."""
+
+HERE = {"COLUMNS": "160", "SPARK_SUBMIT_OPTS": JAVA_OPTIONS}
+"""In the environment."""
 
 PROGRAMS = ("go",)
 """Of other languages: a block that needs one is skipped where it is missing."""

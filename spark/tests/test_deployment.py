@@ -31,6 +31,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 SPARK_HOME = Path(pyspark.__file__).parent
 REPOSITORY = Path(__file__).parents[2]
+JAVA_OPTIONS = f"{os.environ.get('SPARK_SUBMIT_OPTS', '')} -XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 WITHIN_S = 600
 """Six JVMs on a busy machine; what waits so long hangs."""
 
@@ -101,7 +102,8 @@ def eventually(what: Callable[[], Any]) -> Any:
 
 @contextmanager
 def started(place: Path, name: str, *command: str) -> Iterator[Process]:
-    environment = {**os.environ, "SPARK_HOME": str(SPARK_HOME), "SPARK_LOCAL_IP": "127.0.0.1"}
+    options = dict.fromkeys(("SPARK_DAEMON_JAVA_OPTS", "SPARK_SUBMIT_OPTS"), JAVA_OPTIONS)
+    environment = {**os.environ, **options, "SPARK_HOME": str(SPARK_HOME), "SPARK_LOCAL_IP": "127.0.0.1"}
     log = place / f"{name}.log"
     with log.open("wb") as output:
         running = subprocess.Popen(
@@ -158,6 +160,7 @@ def submitted(cluster: Cluster, place: Path, job: str, *arguments: str, **option
     (place / "job.py").write_text(job)
     (place / "answer.json").unlink(missing_ok=True)
     settings = {"spark.driver.host": "127.0.0.1", "spark.executor.memory": "512m", "spark.ui.enabled": "false"}
+    settings["spark.executor.extraJavaOptions"] = JAVA_OPTIONS
     if "PYTHONPATH" in os.environ:
         settings["spark.executorEnv.PYTHONPATH"] = os.environ["PYTHONPATH"]
     flags = [f"--{name.replace('_', '-')}={value}" for name, value in options.items()]
