@@ -19,7 +19,7 @@ from distro_impl.node import Node
 from distro_impl.options import NodeOptions
 from distro_impl.ports import NotOurAddressError, PortInUseError, free_main_ports
 from distro_impl.profiles import PROFILES, Profile, UnknownProfileError, profile_named
-from distro_impl.settings import SettingError, UnknownSettingError, with_settings
+from distro_impl.settings import SettingError
 
 __all__ = [
     "PROFILES",
@@ -40,11 +40,9 @@ __all__ = [
     "SystemClock",
     "TimerHandle",
     "UnknownProfileError",
-    "UnknownSettingError",
     "VirtualClock",
     "WorkFailedError",
     "free_main_ports",
     "parse_member_list",
     "profile_named",
-    "with_settings",
 ]

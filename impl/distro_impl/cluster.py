@@ -100,10 +100,6 @@ class Cluster:
         """Crash one node."""
         await self.nodes[index].crash()
 
-    async def stop_node(self, index: int) -> None:
-        """Stop one node."""
-        await self.nodes[index].stop()
-
     async def restart(self, index: int) -> Node:
         """Start a new, empty node in the place of one that was crashed or stopped."""
         node = self.nodes[index] = self._new_node(self._configs[index])

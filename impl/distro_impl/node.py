@@ -119,7 +119,7 @@ class Node:
     @property
     def record(self) -> DistroRecord:
         """What Distro has done here, in numbers."""
-        return self.parts.distro.record
+        return self.parts.distro.log.record
 
     def change_members(self, addresses: Iterable[str]) -> None:
         """From now on these are the members, as if the file with the list had been changed."""

@@ -124,7 +124,7 @@ async def test_without_users_a_node_is_changed_from_its_own_machine_or_with_the_
     profile: Profile, method: str, path: str
 ) -> None:
     inner_api = InnerApi(profile, IDENTITY, node_of(profile).members)
-    check = HttpAuthFilter("/nacos", profile, None, None, inner_api).check
+    check = HttpAuthFilter(profile, None, None, inner_api).check
 
     def asked(remote: str, headers: dict[str, str] | None = None) -> web.Request:
         return make_mocked_request(method, f"/nacos{path}?entry=distroEnabled&value=false", headers).clone(
@@ -142,7 +142,7 @@ async def test_without_users_a_node_is_changed_from_its_own_machine_or_with_the_
 async def test_without_users_a_node_is_read_from_anywhere() -> None:
     inner_api = InnerApi(STRICT, None, node_of(STRICT).members)
     request = make_mocked_request("GET", "/nacos/v1/ns/operator/switches").clone(remote="10.0.0.9")
-    await HttpAuthFilter("/nacos", STRICT, None, None, inner_api).check(request)
+    await HttpAuthFilter(STRICT, None, None, inner_api).check(request)
 
 
 @pytest.mark.wire

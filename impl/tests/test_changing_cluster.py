@@ -37,7 +37,7 @@ async def test_five_members_become_three_and_five_again(lab: Lab, profile: Profi
     # Nodes 3 and 4 leave with their clients; the three others get a list of three.
     for gone in (3, 4):
         await clients[gone].close()
-        await run.cluster.stop_node(gone)
+        await run.cluster.nodes[gone].stop()
     run.cluster.change_members(run.cluster.addresses[:3])
     left_ms = run.clock.now_ms()
     await clients[0].register("orders", 8100)

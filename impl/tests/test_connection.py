@@ -201,7 +201,7 @@ async def test_an_ended_node_leaves_no_task_and_says_nothing_more(lab: Lab, end:
     client = await lab.naming(run.cluster.nodes[0])
     await client.register("web", 80)
     reported = len(run.events)
-    await (run.cluster.stop_node(0) if end == "stop" else run.cluster.crash(0))
+    await (run.cluster.nodes[0].stop() if end == "stop" else run.cluster.crash(0))
     await run.clock.advance(10_000)
     assert len(run.events) == reported
     assert not run.links.operations(client.id)

@@ -121,7 +121,7 @@ async def played(lab: Lab, profile: Profile, logs: Path, *, level: str = "INFO")
 
 async def acknowledged(run: Run, subscriber: RawClient) -> None:
     """Its next push comes, and is."""
-    record = run.cluster.nodes[0].parts.naming.push_record
+    record = run.cluster.nodes[0].parts.naming.log.pushes
     before = record.total
     await run.clock.advance(PUSHED_WITHIN_MS)
     await subscriber.acknowledge(await subscriber.next_request())

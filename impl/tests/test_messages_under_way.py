@@ -41,7 +41,7 @@ async def test_a_push_that_is_acknowledged_is_sent_once_however_slow_the_client_
     await client.register("web", 80)
     await clock.advance(20_000)
     assert [message.type for message in client.take()] == [NOTIFY_SUBSCRIBER]
-    record = node.parts.naming.push_record
+    record = node.parts.naming.log.pushes
     assert record.failed == 0
 
 

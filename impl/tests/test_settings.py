@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from distro_impl import PROFILES, Profile, SettingError, profile_named
-from distro_impl.settings import SETTINGS, configured, with_settings
+from distro_impl.settings import SETTINGS, configured
 from distro_impl.settings.ignored import IGNORED
 from distro_impl.settings.properties import read_properties
 
@@ -24,9 +24,9 @@ AUTH = {
 
 
 def test_a_key_changes_its_field_and_nothing_else():
-    changed = with_settings(STRICT, {"nacos.naming.client.expired.time": "20000"})
+    changed = configured(STRICT, {"nacos.naming.client.expired.time": "20000"}).profile
     assert changed.client_expired_ms == 20_000
-    assert with_settings(changed, {"nacos.naming.client.expired.time": "180000"}) == STRICT
+    assert configured(changed, {"nacos.naming.client.expired.time": "180000"}).profile == STRICT
 
 
 def test_every_key_of_the_profile_names_a_field_of_it():

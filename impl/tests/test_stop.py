@@ -39,7 +39,7 @@ async def shown(lab: Lab, run: Run, index: int) -> list[int]:
 
 async def test_a_draining_node_deletes_its_clients_on_the_others(lab: Lab):
     run, client = await cluster_with_a_client(lab, DRAINING)
-    await run.cluster.stop_node(0)
+    await run.cluster.nodes[0].stop()
     assert run.links.operations(client.id)[-2:] == ["DELETE", "DELETE"]
     assert [await shown(lab, run, index) for index in (1, 2)] == [[], []]
     assert run.clock.now_ms() == run.start_ms + STRICT.sync_delay_ms + 100  # at once
@@ -47,7 +47,7 @@ async def test_a_draining_node_deletes_its_clients_on_the_others(lab: Lab):
 
 async def test_any_other_node_reports_nothing_as_real_servers_do(lab: Lab):
     run, client = await cluster_with_a_client(lab, NodeOptions())
-    await run.cluster.stop_node(0)
+    await run.cluster.nodes[0].stop()
     assert run.links.operations(client.id) == ["CHANGE", "CHANGE"]
     assert [await shown(lab, run, index) for index in (1, 2)] == [[8080], [8080]]
 
@@ -56,7 +56,7 @@ async def test_a_change_that_was_still_waiting_is_not_sent_after_the_client_is_g
     run = await lab.cluster(options=DRAINING)
     client = await lab.naming(run.cluster.nodes[0])
     await client.register("orders", 8080)
-    await run.cluster.stop_node(0)
+    await run.cluster.nodes[0].stop()
     assert run.links.operations(client.id) == ["DELETE", "DELETE"]
 
 
@@ -74,7 +74,7 @@ async def test_a_member_that_does_not_answer_delays_the_end_only_so_long(lab: La
 async def test_a_stopped_node_accepts_no_connection_and_is_silent_afterwards(lab: Lab):
     run, client = await cluster_with_a_client(lab, DRAINING)
     target = run.cluster.nodes[0].config.sdk_target
-    await run.cluster.stop_node(0)
+    await run.cluster.nodes[0].stop()
     for asked in (client, lab.raw(target)):
         with pytest.raises(grpc.aio.AioRpcError) as failed:
             await asked.ask("ServerCheckRequest", {})

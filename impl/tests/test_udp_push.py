@@ -16,7 +16,7 @@ from http_lab import Web
 from impl_lab import NACOS_2_2_4, PUSHED_WITHIN_MS, REAL_TIMEOUT_S, Lab, Run
 
 from distro_impl import NotSettledError, VirtualClock, free_main_ports
-from distro_impl.naming.push import PushRecord
+from distro_impl.naming.naming_log import PushRecord
 from distro_impl.naming.udp_push import ACK_TIMEOUT_MS, UdpPushService, can_be_pushed_to
 from distro_impl.transport.datagrams import Receiver, sent_to
 from distro_protos import Json
@@ -104,7 +104,7 @@ async def ask_for_list(web: Web, run: Run, listener: Listener, agent: dict[str, 
 
 
 def pushes(run: Run) -> PushRecord:
-    return run.cluster.nodes[0].parts.naming.push_record
+    return run.cluster.nodes[0].parts.naming.log.pushes
 
 
 async def until_pushed(run: Run, total: int) -> None:

@@ -10,7 +10,7 @@ from distro_impl.distro import mapper
 from distro_impl.distro.mapper import DistroMapper
 from distro_impl.jackson import JAVA_INT_MAX
 from distro_impl.java_hash import java_hash
-from distro_impl.membership import report_handler
+from distro_impl.membership import report
 from distro_impl.membership.cluster_clients import ClusterRpcClientProxy
 from distro_impl.membership.member import Member, MemberState
 from distro_impl.membership.members import ServerMemberManager
@@ -120,7 +120,7 @@ def _joins(old: Any, self: Any, node: Any) -> bool:
     return bool(old(self, node))
 
 
-@mutant("m-report-is-answered-by-nobody", report_handler, "success")
+@mutant("m-report-is-answered-by-nobody", report, "success")
 def _answers_nobody(old: Any, **fields: Any) -> Any:
     """The answer to a report lacks the node."""
     return old(**{name: value for name, value in fields.items() if name != "node"})

@@ -9,7 +9,6 @@ from distro_impl.distro.data_processor import DistroClientDataProcessor
 from distro_impl.distro.distro_log import DistroLog
 from distro_impl.distro.distro_protocol import DistroProtocol
 from distro_impl.distro.load_task import LoadTask
-from distro_impl.distro.record import DistroRecord
 from distro_impl.distro.transport_agent import DistroTransportAgent
 from distro_impl.distro.unacknowledged import UnacknowledgedChanges
 from distro_impl.distro.verify_task import VerifyTask
@@ -19,12 +18,11 @@ from distro_impl.tasks.execute_engine import ExecuteTaskEngine
 class Distro:
     def __init__(self, core: Core, membership: Membership, naming: Naming) -> None:
         self._core, self._members, self._naming = core, membership.members, naming
-        self.record = DistroRecord()
         self.log = DistroLog(core.config.address, core.profile)
         self._agent = DistroTransportAgent(core.profile, self._members, membership.peers)
         self._unacknowledged = UnacknowledgedChanges(naming.clients.was_deleted)
         self.processor = DistroClientDataProcessor(core, naming.clients, self._unacknowledged, self.log)
-        self._load_task = LoadTask(core, self._members, self.processor, self._agent, self.record, self.log)
+        self._load_task = LoadTask(core, self._members, self.processor, self._agent, self.log)
 
     @property
     def is_loaded(self) -> bool:
@@ -40,7 +38,6 @@ class Distro:
             clients=self._naming.clients,
             processor=self.processor,
             agent=self._agent,
-            record=self.record,
             unacknowledged=self._unacknowledged,
             log=self.log,
             execute_engine=execute_engine,
@@ -51,7 +48,6 @@ class Distro:
                 processor=self.processor,
                 agent=self._agent,
                 load_task=self._load_task,
-                record=self.record,
                 log=self.log,
                 execute_engine=execute_engine,
                 notify_center=core.notify_center,

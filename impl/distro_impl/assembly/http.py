@@ -20,7 +20,7 @@ from distro_impl.http.filters import close_old_apis, revise_traffic
 from distro_impl.http.instances import InstanceOperations, instance_routes
 from distro_impl.http.metrics import NodeMetrics, metrics_routes
 from distro_impl.http.operator import Operator, operator_routes
-from distro_impl.http.server import CONTEXT_PATH, HttpServer
+from distro_impl.http.server import HttpServer
 from distro_impl.http.services import service_routes
 
 
@@ -33,55 +33,35 @@ def http_server(
         ip=config.ip,
         port=config.port,
         purpose=f"HTTP of node {config.address}",
-        routes=[
-            *_naming_routes(membership, naming, status),
-            *_core_routes(remote, membership),
-            *console_routes(config, status),
-            *client_routes(config.profile, ClientInfo(config.profile, naming.clients, remote.connections)),
-            *metrics_routes(_metrics(remote, membership, naming, distro)),
-        ],
+        routes=_routes(remote, membership, naming, distro, status),
         filters=_filters(remote, status),
         tls=config.options.http_tls,
         transport=remote.core.transport,
     )
 
 
-def _naming_routes(membership: Membership, naming: Naming, status: Callable[[], str]) -> Iterable[web.RouteDef]:
-    core, profile = naming.core, naming.core.profile
+def _routes(
+    remote: Remote, membership: Membership, naming: Naming, distro: Distro, status: Callable[[], str]
+) -> Iterable[web.RouteDef]:
+    core, profile, members, clients = remote.core, remote.core.profile, membership.members, naming.clients
     distro_filter = DistroFilter(core, naming.mapper, membership.http_client)
-    operations = InstanceOperations(naming.instances, naming.clients, naming.switches)
-    operator = Operator(
-        clients=naming.clients,
-        members=membership.members,
-        mapper=naming.mapper,
-        switches=naming.switches,
-        status=status,
-    )
+    operations = InstanceOperations(naming.instances, clients, naming.switches)
     yield from instance_routes(profile, operations, distro_filter)
-    yield from service_routes(naming.clients)
-    yield from operator_routes(profile, operator)
-
-
-def _core_routes(remote: Remote, membership: Membership) -> Iterable[web.RouteDef]:
-    profile = remote.core.profile
-    yield from cluster_routes(profile, membership.members)
+    yield from service_routes(clients)
+    yield from operator_routes(profile, Operator(clients, members, naming.mapper, naming.switches, status))
+    yield from cluster_routes(profile, members)
     yield from login_routes(profile, remote.tokens)
-
-
-def _metrics(remote: Remote, membership: Membership, naming: Naming, distro: Distro) -> NodeMetrics:
-    return NodeMetrics(
-        clients=naming.clients,
-        connections=remote.connections,
-        members=membership.members,
-        distro=distro.record,
-        pushes=naming.push_record,
+    yield from console_routes(core.config, status)
+    yield from client_routes(profile, ClientInfo(profile, clients, remote.connections))
+    yield from metrics_routes(
+        NodeMetrics(clients, remote.connections, members, distro=distro.log.record, pushes=naming.log.pushes)
     )
 
 
 def _filters(remote: Remote, status: Callable[[], str]) -> Iterable[Middleware]:
     """In the order in which a request meets them."""
     profile, auth = remote.core.profile, remote.core.config.options.auth
-    yield revise_traffic(CONTEXT_PATH, status)
+    yield revise_traffic(status)
     if profile.http_v3_api:
-        yield close_old_apis(CONTEXT_PATH, remote.inner_api)
-    yield HttpAuthFilter(CONTEXT_PATH, profile, auth, remote.tokens, remote.inner_api).middleware()
+        yield close_old_apis(remote.inner_api)
+    yield HttpAuthFilter(profile, auth, remote.tokens, remote.inner_api).middleware()

@@ -11,7 +11,7 @@ from distro_impl.naming.client_manager import ClientManager
 from distro_impl.naming.instance_id import InstanceIdGenerator
 from distro_impl.naming.instance_operator import InstanceOperator
 from distro_impl.naming.naming_log import NamingLog
-from distro_impl.naming.push import PushRecord, PushService
+from distro_impl.naming.push import PushService
 from distro_impl.naming.service_manager import ServiceManager
 from distro_impl.naming.service_storage import ServiceStorage
 from distro_impl.naming.switch_domain import SwitchDomain
@@ -33,7 +33,6 @@ class Naming:
         self.storage = ServiceStorage(core, self.clients)
         self.instance_ids = InstanceIdGenerator(core.clock, core.config.address)
         self.instances = InstanceOperator(core, self.clients, self.storage, self.instance_ids, self.switches)
-        self.push_record = PushRecord()
         self.udp_pushes = UdpPushService(core.clock)
 
     def begin(self, connections: ConnectionManager) -> None:
@@ -41,9 +40,7 @@ class Naming:
         clock, profile, clients = self.core.clock, self.core.profile, self.clients
         now_ms = clock.now_ms()
         self.mapper.begin()
-        PushService(
-            self.core, clients, self.storage, connections, self.udp_pushes, self.switches, self.push_record, self.log
-        )
+        PushService(self.core, clients, self.storage, connections, self.udp_pushes, self.switches, self.log)
         period_ms = profile.client_clean_period_ms
         clock.every(period_ms, clients.remove_expired, first_ms=now_ms, name="expired client cleaner")
         period_ms, first_ms = profile.empty_service_clean_period_ms, now_ms + profile.empty_service_clean_first_ms

@@ -12,8 +12,8 @@ from distro_impl.core import Core
 from distro_impl.distro.distro_handler import DistroDataRequestHandler
 from distro_impl.distro.transport_agent import DISTRO_DATA
 from distro_impl.events import NodeEventKind
-from distro_impl.membership.report_handler import report_handlers
-from distro_impl.membership.upgrade import UpgradeJudgement
+from distro_impl.membership.report import report_handlers
+from distro_impl.membership.upgrade import guarded
 from distro_impl.naming.naming_handlers import NamingHandlers
 from distro_impl.remote.acceptor import RequestAcceptor
 from distro_impl.remote.connection import Connection
@@ -83,6 +83,6 @@ def _handlers(remote: Remote, membership: Membership, naming: Naming, distro: Di
     return {
         **CORE_HANDLERS,
         **report_handlers(members, profile),
-        **UpgradeJudgement(profile, members).guarded(naming_handlers.table()),
+        **guarded(profile, members, naming_handlers.table()),
         DISTRO_DATA: distro_handler.handle,
     }

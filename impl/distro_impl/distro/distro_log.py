@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from distro_impl.distro.record import DistroRecord
 from distro_impl.distro.transport_agent import RESOURCE_TYPE, DistroReply
 from distro_impl.logs import NodeLog, line, logger
 from distro_impl.profiles import Profile
@@ -26,6 +27,7 @@ class DistroLog(NodeLog):
 
     def __init__(self, node: str, profile: Profile) -> None:
         super().__init__(node)
+        self.record = DistroRecord()
         self._shows_revision = profile.revision_sent
         self._is_old = not profile.sends_only_to_up_members  # up to 2.1.0
 
@@ -36,6 +38,8 @@ class DistroLog(NodeLog):
         self.write(protocol, logging.INFO, text, _key(client, peer), client=client, peer=peer)
 
     def sync_ended(self, client: str, peer: str, reply: DistroReply) -> None:
+        self.record.sync_successes += reply is DistroReply.SUCCESS
+        self.record.sync_failures += reply is not DistroReply.SUCCESS
         key = _key(client, peer)
         if reply is DistroReply.EXCEPTION:
             text, values = ("[DISTRO] Sync data change failed.", ()) if self._is_old else (SYNC_FAILED, (key,))
@@ -57,6 +61,8 @@ class DistroLog(NodeLog):
     )
 
     def verify_ended(self, client: str, peer: str, reply: DistroReply) -> None:
+        self.record.verifies += 1
+        self.record.verify_failures += reply is not DistroReply.SUCCESS
         if reply is DistroReply.SUCCESS:
             text = "[DISTRO] verify data for type %s to %s success"
         else:
@@ -109,7 +115,10 @@ class DistroLog(NodeLog):
     # Loading
 
     load_waits = line(protocol, logging.INFO, "[DISTRO-INIT] waiting distro data storage register...")
-    loaded = line(protocol, logging.INFO, "[DISTRO-INIT] load snapshot data success")
+
+    def loaded(self, took_ms: int) -> None:
+        self.record.load_ms = took_ms
+        self.write(protocol, logging.INFO, "[DISTRO-INIT] load snapshot data success")
 
     def load_began(self, peer: str) -> None:
         self.write(protocol, logging.INFO, "[DISTRO-INIT] load snapshot %s from %s", RESOURCE_TYPE, peer, peer=peer)

@@ -18,7 +18,6 @@ from distro_impl.core import Core
 from distro_impl.distro.data_processor import DistroClientDataProcessor, SupersededReceived
 from distro_impl.distro.distro_log import DistroLog
 from distro_impl.distro.mapper import DistroMapper
-from distro_impl.distro.record import DistroRecord
 from distro_impl.distro.transport_agent import DistroReply, DistroTransportAgent
 from distro_impl.distro.unacknowledged import UnacknowledgedChanges
 from distro_impl.distro.verify_task import VerifyFailed
@@ -54,7 +53,6 @@ class DistroProtocol:
         clients: ClientManager,
         processor: DistroClientDataProcessor,
         agent: DistroTransportAgent,
-        record: DistroRecord,
         unacknowledged: UnacknowledgedChanges,
         log: DistroLog,
         execute_engine: ExecuteTaskEngine,
@@ -65,7 +63,7 @@ class DistroProtocol:
         self._delayed: DelayTaskEngine[DistroKey, DataOperation] = DelayTaskEngine(
             core.clock, self._execute, lambda new, _: new, "distro delay tasks"
         )
-        self._record, self._log, self._execute_engine = record, log, execute_engine
+        self._log, self._execute_engine = log, execute_engine
         core.notify_center.subscribe(ClientChanged, self._on_client_changed)
         core.notify_center.subscribe(ClientRemoved, self._on_client_removed)
         core.notify_center.subscribe(VerifyFailed, self._on_verify_failed)
@@ -181,7 +179,6 @@ class DistroProtocol:
     def _handle(self, key: DistroKey, operation: DataOperation, reply: DistroReply, revision: int | None) -> None:
         """DistroClientTaskFailedHandler: whatever is not a success is tried again later. `revision` is the one that was
         sent."""
-        self._record.synced(is_success=reply is DistroReply.SUCCESS)
         if reply is DistroReply.SUCCESS:
             self._unacknowledged.acknowledged(*key, revision)
         elif not self._is_delete_pending(key):

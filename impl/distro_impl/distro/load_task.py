@@ -15,7 +15,6 @@ from __future__ import annotations
 from distro_impl.core import Core
 from distro_impl.distro.data_processor import BatchOverSingleError, DistroClientDataProcessor
 from distro_impl.distro.distro_log import DistroLog
-from distro_impl.distro.record import DistroRecord
 from distro_impl.distro.transport_agent import DistroReply, DistroTransportAgent
 from distro_impl.membership.members import ServerMemberManager
 from distro_impl.naming.client import MalformedSyncDataError
@@ -33,11 +32,10 @@ class LoadTask:
         members: ServerMemberManager,
         processor: DistroClientDataProcessor,
         agent: DistroTransportAgent,
-        record: DistroRecord,
         log: DistroLog,
     ) -> None:
         self._clock, self._profile, self._members = core.clock, core.profile, members
-        self._processor, self._agent, self._record, self._log = processor, agent, record, log
+        self._processor, self._agent, self._log = processor, agent, log
         self._started_ms = core.clock.now_ms()
         self.finished_initial = core.config.is_standalone
 
@@ -53,8 +51,7 @@ class LoadTask:
                 self._try_again_later()
             raise
         if self.finished_initial:
-            self._record.load_ms = self._clock.now_ms() - self._started_ms
-            self._log.loaded()
+            self._log.loaded(self._clock.now_ms() - self._started_ms)
         else:
             self._try_again_later()
 

@@ -15,7 +15,6 @@ from functools import partial
 from distro_impl.distro.data_processor import DistroClientDataProcessor
 from distro_impl.distro.distro_log import DistroLog
 from distro_impl.distro.load_task import LoadTask
-from distro_impl.distro.record import DistroRecord
 from distro_impl.distro.transport_agent import DistroReply, DistroTransportAgent
 from distro_impl.membership.members import ServerMemberManager
 from distro_impl.notify_center import NotifyCenter
@@ -38,13 +37,12 @@ class VerifyTask:
         processor: DistroClientDataProcessor,
         agent: DistroTransportAgent,
         load_task: LoadTask,
-        record: DistroRecord,
         log: DistroLog,
         execute_engine: ExecuteTaskEngine,
         notify_center: NotifyCenter,
     ) -> None:
         self._members, self._processor, self._agent = members, processor, agent
-        self._load_task, self._record, self._log = load_task, record, log
+        self._load_task, self._log = load_task, log
         self._execute_engine, self._notify = execute_engine, notify_center
 
     def run(self) -> None:
@@ -56,7 +54,7 @@ class VerifyTask:
         for peer in self._members.other_addresses():
             worker = f"VERIFY to {peer}"
             if self._execute_engine.is_busy(worker):
-                self._record.verify_rounds_late += 1
+                self._log.record.verify_rounds_late += 1
                 continue
             for client_id in owned:
                 verify = partial(self._verify, peer, client_id)
@@ -67,7 +65,6 @@ class VerifyTask:
         if revision is None:
             return
         reply = await self._agent.verify(peer, client_id, revision)
-        self._record.verified(is_success=reply is DistroReply.SUCCESS)
         self._log.verify_ended(client_id, peer, reply)
         if reply is DistroReply.FAIL:
             self._notify.publish(VerifyFailed(client_id, peer))

@@ -13,7 +13,7 @@ from aiohttp import web
 from aiohttp.typedefs import Middleware
 
 from distro_impl.http.parameters import Parameters, read_parameters
-from distro_impl.http.replies import error_page, json_reply
+from distro_impl.http.replies import CONTEXT_PATH, error_page, json_reply
 from distro_impl.naming.client import DEFAULT_NAMESPACE
 from distro_impl.options import TOKEN_SECONDS, AuthOptions
 from distro_impl.profiles import Profile
@@ -63,16 +63,10 @@ class HttpAuthFilter:
     """
 
     def __init__(
-        self,
-        context_path: str,
-        profile: Profile,
-        auth: AuthOptions | None,
-        tokens: TokenManager | None,
-        inner_api: InnerApi,
+        self, profile: Profile, auth: AuthOptions | None, tokens: TokenManager | None, inner_api: InnerApi
     ) -> None:
         """No `auth` and no `tokens` where no user logs in."""
-        self._context_path, self._profile, self._auth = context_path, profile, auth
-        self._tokens, self._inner_api = tokens, inner_api
+        self._profile, self._auth, self._tokens, self._inner_api = profile, auth, tokens, inner_api
 
     def middleware(self) -> Middleware:
         @web.middleware
@@ -88,7 +82,7 @@ class HttpAuthFilter:
 
     async def check(self, request: web.Request) -> None:
         """Raises AccessDeniedError."""
-        access = access_to_route(request.method, request.path.removeprefix(self._context_path))
+        access = access_to_route(request.method, request.path.removeprefix(CONTEXT_PATH))
         if access is None:
             raise AccessDeniedError(NOT_SERVED)
         if access.caller is Caller.MEMBER:

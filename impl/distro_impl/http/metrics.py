@@ -22,11 +22,11 @@ from distro_impl.membership.members import ServerMemberManager
 from distro_impl.naming.client import Client
 from distro_impl.naming.client_manager import ClientManager
 from distro_impl.naming.ip_port_client import is_ip_port
-from distro_impl.naming.push import PushRecord
+from distro_impl.naming.naming_log import PushRecord
 from distro_impl.remote.connection_manager import ConnectionManager
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class NodeMetrics(Collector):
     """All metrics of one node."""
 

@@ -68,7 +68,6 @@ FIXED_SWITCHES: Json = {
 class Operator:
     def __init__(
         self,
-        *,
         clients: ClientManager,
         members: ServerMemberManager,
         mapper: DistroMapper,

@@ -18,6 +18,7 @@ from aiohttp.typedefs import Handler
 from distro_impl.logs import logger
 from distro_impl.remote.errors import INVALID_PARAM, NOT_FOUND, SERVER_ERROR, NacosError
 
+CONTEXT_PATH = "/nacos"
 GONE = 410
 JSON = "application/json"
 HTTP_ERRORS = range(400, 600)
@@ -119,7 +120,7 @@ def _failure(request: web.Request, error: NacosError) -> web.Response:
 
 def _is_naming_v1(request: web.Request) -> bool:
     """There a filter looks up the handler of each request first, and says itself when there is none."""
-    return request.path.startswith("/nacos/v1/ns/")
+    return request.path.startswith(f"{CONTEXT_PATH}/v1/ns/")
 
 
 def is_wrapped(request: web.Request) -> bool:

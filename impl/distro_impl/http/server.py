@@ -14,12 +14,11 @@ from aiohttp import web
 from aiohttp.http import HttpProcessingError
 from aiohttp.typedefs import Middleware
 
-from distro_impl.http.replies import answer_errors
+from distro_impl.http.replies import CONTEXT_PATH, answer_errors
 from distro_impl.logs import logger
 from distro_impl.options import MAX_MESSAGE_BYTES, TlsOptions
 from distro_impl.transport.transport import Transport
 
-CONTEXT_PATH = "/nacos"
 CUT_S = 0.001
 """How long a request under way is waited for when there is no grace; aiohttp takes 0 for no limit."""
 

@@ -24,10 +24,9 @@ log = logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class MembersChanged:
-    """The member list changed, or the state of a member, or what it says of itself. Addresses are sorted; `healthy`
-    are those that are UP or SUSPICIOUS; both have this node in them."""
+    """The member list changed, or the state of a member, or what it says of itself. `healthy` are the addresses of
+    those that are UP or SUSPICIOUS, this node among them, sorted."""
 
-    members: tuple[str, ...]
     healthy: tuple[str, ...]
 
 
@@ -164,5 +163,4 @@ class ServerMemberManager:
             self._publish()
 
     def _publish(self) -> None:
-        members = tuple(member.address for member in self.all_members())
-        self._notify_center.publish(MembersChanged(members, self.healthy_addresses()))
+        self._notify_center.publish(MembersChanged(self.healthy_addresses()))

@@ -1,23 +1,26 @@
 """The reports that keep a member UP: one every two seconds, to one other member in turn.
 
 They go over HTTP in the releases up to 2.2.0 and over gRPC afterwards, unless the other member cannot take them there.
-What comes of a report decides the state of that member (members.py). Source: docs/protocol #member-report-not-up,
-#member-report-end, #member-report, docs/real-servers.md#a-played-member.
+What comes of a report decides the state of that member (members.py). A member that reports itself over gRPC gets this
+node's state. Source: docs/protocol #member-report-not-up, #member-report-end, #member-report, #member-reported,
+docs/real-servers.md#a-played-member.
 """
 
 from __future__ import annotations
 
 import errno
 import json
+from collections.abc import Mapping
 
 import aiohttp
 
 from distro_impl.core import Core
 from distro_impl.membership.cluster_clients import ClusterRpcClientProxy
-from distro_impl.membership.member import Member, MemberState, read_member
+from distro_impl.membership.member import ILLEGAL_NODE, Member, MemberState, addressed, is_legal, read_member
 from distro_impl.membership.members import ServerMemberManager
-from distro_impl.profiles import ReportTransport
-from distro_impl.remote.errors import NO_HANDLER
+from distro_impl.profiles import Profile, ReportTransport
+from distro_impl.remote.errors import INVALID_PARAM, NO_HANDLER, SERVER_ERROR, NacosError, failure, success
+from distro_impl.remote.handlers import Handler, Reply, Request
 from distro_impl.remote.http_client import HttpAnswer, HttpClient
 from distro_impl.remote.payloads import Node
 from distro_impl.remote.peer_connection import CallFailedError, PeerUnreachableError
@@ -106,6 +109,23 @@ class MemberReportTask:
         if self._profile.report_transport is ReportTransport.GRPC_UNLESS_BOTH_REFUSE:
             member.set_grpc_report(enabled=True)
         self._members.report_failed(member, refused=refused)
+
+
+def report_handlers(members: ServerMemberManager, profile: Profile) -> Mapping[str, Handler]:
+    """None in a release that reports over HTTP only."""
+
+    def member_report(request: Request) -> Reply:
+        """The answer must carry our own member, or the sender does not count it."""
+        node = request.body.node
+        if node is None:
+            raise NacosError(SERVER_ERROR, "the report is about no node")
+        node = addressed(node, profile)
+        if not is_legal(node):
+            return "MemberReportResponse", failure(SERVER_ERROR, INVALID_PARAM, ILLEGAL_NODE)
+        members.receive_report(node)
+        return "MemberReportResponse", success(node=members.self_member.to_json())
+
+    return {} if profile.report_transport is ReportTransport.HTTP else {MEMBER_REPORT: member_report}
 
 
 def _is_refusal(error: Exception) -> bool:

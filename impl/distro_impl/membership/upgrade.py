@@ -21,27 +21,20 @@ RUNNING_WITH_1X = (
 )
 
 
-class UpgradeJudgement:
-    def __init__(self, profile: Profile, members: ServerMemberManager) -> None:
-        self._profile, self._members = profile, members
+def guarded(profile: Profile, members: ServerMemberManager, handlers: Mapping[str, Handler]) -> Mapping[str, Handler]:
+    """The handlers, behind the question whether all members are upgraded where the release asks it."""
 
-    @property
-    def uses_grpc_features(self) -> bool:
-        return all(is_upgraded(member) for member in self._members.others.values())
-
-    def guarded(self, handlers: Mapping[str, Handler]) -> Mapping[str, Handler]:
-        """The handlers, behind the question whether all members are upgraded where the release asks it."""
-        if not self._profile.waits_for_upgraded_members:
-            return handlers
-        return {type_name: self._guard(type_name, handler) for type_name, handler in handlers.items()}
-
-    def _guard(self, type_name: str, handler: Handler) -> Handler:
-        def guarded(request: Request) -> Reply:
-            if self.uses_grpc_features:
+    def guard(type_name: str, handler: Handler) -> Handler:
+        def handle(request: Request) -> Reply:
+            if all(map(is_upgraded, members.others.values())):
                 return handler(request)
             return response_type(type_name), failure(SERVER_ERROR, SERVER_ERROR, RUNNING_WITH_1X)
 
-        return guarded
+        return handle
+
+    if not profile.waits_for_upgraded_members:
+        return handlers
+    return {type_name: guard(type_name, handler) for type_name, handler in handlers.items()}
 
 
 def is_upgraded(member: Member) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 from distro_impl.logs import NodeLog, line, logger
 from distro_impl.naming.client import PublishedInstance, Service
@@ -20,12 +21,20 @@ REGION = "unknown"
 """The default of every server."""
 
 
+@dataclass(slots=True)
+class PushRecord:
+    """How many pushes ended, and how many of them without success. They only grow."""
+
+    total: int = 0
+    failed: int = 0
+
+
 class NamingLog(NodeLog):
     """`services` knows the revision that a line shows of a service."""
 
     def __init__(self, node: str, services: ServiceManager) -> None:
         super().__init__(node)
-        self._services = services
+        self._services, self.pushes = services, PushRecord()
 
     # naming-server
 
@@ -74,6 +83,7 @@ class NamingLog(NodeLog):
 
     def pushed(self, service: Service, ip: str, *, hosts: int, took_ms: int, now_ms: int, to_all: bool) -> None:
         """The subscriber there acknowledged; `to_all` when the push went to others as well."""
+        self.pushes.total += 1
         delay_ms, shown = max(0, now_ms - self._services.changed_ms(service, now_ms)), self._shown(service)
         if to_all:
             text = "[PUSH-SUCC] %sms, all delay time %sms, SLA %sms, %s, originalSize=%s, DataSize=%s, target=%s"
@@ -83,6 +93,8 @@ class NamingLog(NodeLog):
             self.write(push, logging.INFO, text, took_ms, delay_ms, ip, shown, hosts, hosts)
 
     def push_failed(self, service: Service, ip: str, took_ms: int) -> None:
+        self.pushes.total += 1
+        self.pushes.failed += 1
         text = "[PUSH-FAIL] %sms, %s, reason=%s, target=%s"
         self.write(push, logging.ERROR, text, took_ms, self._shown(service), "no acknowledgement", ip)
 

@@ -9,10 +9,8 @@ Source: docs/protocol #wire-errors, classes RemoteParamCheckFilter, DefaultParam
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 from distro_impl.ports import MAX_PORT
 from distro_impl.remote.payloads import (
@@ -56,7 +54,7 @@ def error_in(body: NamingBody) -> str | None:
     """The first thing that is wrong with the parameters of a naming request, or None."""
     names = body.namespace or "", body.service_name or "", body.group_name or ""
     check = _remembered if sum(map(len, names)) <= MAX_REMEMBERED else _error_in_names
-    return check(*names) or OTHERS.get(type(body), _nothing)(body)
+    return check(*names) or _error_in_others(body)
 
 
 def _error_in_names(namespace: str, service: str, group: str) -> str | None:
@@ -66,32 +64,18 @@ def _error_in_names(namespace: str, service: str, group: str) -> str | None:
 _remembered = lru_cache(maxsize=1 << 11)(_error_in_names)
 
 
-def _nothing(_: NamingBody) -> None: ...
-
-
-def _of_query(body: ServiceQueryRequest) -> str | None:
-    return _error_in_clusters(body.cluster) or _error_in_port(body.udp_port)
-
-
-def _of_subscription(body: SubscribeServiceRequest) -> str | None:
-    return _error_in_clusters(body.clusters)
-
-
-def _of_instance(body: InstanceRequest) -> str | None:
-    return None if body.instance is None else _error_in_instance(body.instance)
-
-
-def _of_batch(body: BatchInstanceRequest) -> str | None:
-    return next(filter(None, map(_error_in_instance, body.instances or ())), None)
-
-
-OTHERS: Mapping[type[NamingBody], Callable[[Any], str | None]] = {
-    InstanceRequest: _of_instance,
-    BatchInstanceRequest: _of_batch,
-    ServiceQueryRequest: _of_query,
-    SubscribeServiceRequest: _of_subscription,
-}
-"""What a request has beside its names."""
+def _error_in_others(body: NamingBody) -> str | None:
+    """In what the request has beside its names."""
+    match body:
+        case InstanceRequest():
+            return None if body.instance is None else _error_in_instance(body.instance)
+        case BatchInstanceRequest():
+            return next(filter(None, map(_error_in_instance, body.instances or ())), None)
+        case ServiceQueryRequest():
+            return _error_in_clusters(body.cluster) or _error_in_port(body.udp_port)
+        case SubscribeServiceRequest():
+            return _error_in_clusters(body.clusters)
+    return None
 
 
 def _error_in_clusters(clusters: str | None) -> str | None:

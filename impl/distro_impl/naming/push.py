@@ -7,8 +7,6 @@ stream get it over UDP, and poll as well. Source: docs/protocol #index-push, #na
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from distro_impl.core import Core
 from distro_impl.naming.changes import ServiceChanged, ServiceSubscribed
 from distro_impl.naming.client import Client, Service
@@ -27,18 +25,6 @@ Targets = frozenset[str] | None
 """Client ids, or None for all subscribers."""
 
 
-@dataclass(slots=True)
-class PushRecord:
-    """How many pushes ended, and how many of them without success. They only grow."""
-
-    total: int = 0
-    failed: int = 0
-
-    def pushed(self, *, acknowledged: bool) -> None:
-        self.total += 1
-        self.failed += not acknowledged
-
-
 class PushService:
     def __init__(
         self,
@@ -48,10 +34,9 @@ class PushService:
         connections: ConnectionManager,
         udp: UdpPushService,
         switches: SwitchDomain,
-        record: PushRecord,
         log: NamingLog,
     ) -> None:
-        self._clock, self._profile, self._switches, self._record = core.clock, core.profile, switches, record
+        self._clock, self._profile, self._switches = core.clock, core.profile, switches
         self._log, self._clients, self._storage, self._connections, self._udp = log, clients, storage, connections, udp
         self._delayed: DelayTaskEngine[Service, Targets] = DelayTaskEngine(
             core.clock, self._push_to, _merged, "push tasks"
@@ -102,7 +87,6 @@ class PushService:
             is_acknowledged = await self._connections.push(connection, NOTIFY_SUBSCRIBER, body, timeout_ms)
             if not is_acknowledged:
                 self._try_again(service, client)
-        self._record.pushed(acknowledged=is_acknowledged)
         took_ms = self._clock.now_ms() - began_ms
         if is_acknowledged:
             self._log.pushed(service, ip, hosts=hosts, took_ms=took_ms, now_ms=self._clock.now_ms(), to_all=to_all)

@@ -5,8 +5,8 @@
 Source: docs/protocol #settings-keys.
 """
 
-from distro_impl.settings.configured import Configured, configured, with_settings
-from distro_impl.settings.errors import SettingError, UnknownSettingError
+from distro_impl.settings.configured import Configured, configured
+from distro_impl.settings.errors import SettingError
 from distro_impl.settings.registry import SETTINGS, Setting
 
 __all__ = [
@@ -14,7 +14,5 @@ __all__ = [
     "Configured",
     "Setting",
     "SettingError",
-    "UnknownSettingError",
     "configured",
-    "with_settings",
 ]

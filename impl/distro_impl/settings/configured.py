@@ -28,7 +28,7 @@ from distro_impl.options import (
     User,
 )
 from distro_impl.profiles import Profile
-from distro_impl.settings.errors import SettingError, UnknownSettingError
+from distro_impl.settings.errors import SettingError
 from distro_impl.settings.ignored import why_ignored
 from distro_impl.settings.registry import SETTINGS, TLS_PREFIXES, Kind, Setting
 
@@ -84,11 +84,6 @@ def configured(profile: Profile, settings: Mapping[str, str]) -> Configured:
     )
 
 
-def with_settings(profile: Profile, settings: Mapping[str, str]) -> Profile:
-    """The profile with those keys set. Raises SettingError."""
-    return configured(profile, settings).profile
-
-
 def _sections(settings: Mapping[str, str], profile: Profile, notices: list[str]) -> Mapping[str, Section]:
     """Section -> field -> value, for the keys that have an effect."""
     sections: defaultdict[str, dict[str, Any]] = defaultdict(dict)
@@ -119,7 +114,7 @@ def _why_unknown_is_fine(key: str) -> str:
     if reason is None:
         near = get_close_matches(key, SETTINGS, n=1)
         hint = f"did you mean '{near[0]}'?" if near else "docs/reference/settings.md lists all"
-        raise UnknownSettingError(f"the node has no setting '{key}'; {hint}")
+        raise SettingError(f"the node has no setting '{key}'; {hint}")
     return reason
 
 

@@ -5,7 +5,3 @@ from __future__ import annotations
 
 class SettingError(ValueError):
     """A key, a value or a combination of keys that this node refuses."""
-
-
-class UnknownSettingError(SettingError):
-    """A key that no release knows, or at least not this node."""

@@ -40,7 +40,6 @@ class Setting:
 
 
 _DISTRO = "nacos.core.protocol.distro.data"
-_PUSH = "nacos.naming.push"
 _GRPC = "nacos.remote.server.grpc"
 _AUTH = "nacos.core.auth"
 TLS_PREFIXES: Mapping[str, tuple[str, str]] = {
@@ -54,49 +53,47 @@ LAST_LEGACY = "2.1.2"
 
 
 def _distro() -> Iterable[Setting]:
-    ms = Kind.MILLISECONDS
-    after = "2.2.0"
-    yield Setting(f"{_DISTRO}.sync.delayMs", ms, ("profile.sync_delay_ms",), "From a change to its sync.", after)
-    yield Setting(f"{_DISTRO}.sync.timeoutMs", ms, ("profile.sync_timeout_ms",), "Time-out of a sync.", "2.0.1")
-    retry = ("profile.sync_retry_delay_ms",)
-    yield Setting(f"{_DISTRO}.sync.retryDelayMs", ms, retry, "From a failed sync to the next try.", after)
-    interval = ("profile.verify_interval_ms",)
-    yield Setting(f"{_DISTRO}.verify.intervalMs", ms, interval, "Between two verify rounds.", "2.0.1")
-    yield Setting(f"{_DISTRO}.verify.timeoutMs", ms, ("profile.verify_timeout_ms",), "Time-out of a verify.", "2.0.1")
-    load = ("profile.load_retry_delay_ms",)
-    yield Setting(f"{_DISTRO}.load.retryDelayMs", ms, load, "From a failed initial load to the next try.", after)
-    timeout = ("profile.load_timeout_ms",)
-    yield Setting(f"{_DISTRO}.load.timeoutMs", ms, timeout, "Time-out of a snapshot request.", "2.1.1")
-    for key, field, text in (
-        ("nacos.naming.distro.taskDispatchPeriod", "sync_delay_ms", "From a change to its sync."),
-        ("nacos.naming.distro.syncRetryDelay", "sync_retry_delay_ms", "From a failed sync to the next try."),
-        (
-            "nacos.naming.clean.loadDataRetryDelayMillis",
-            "load_retry_delay_ms",
-            "From a failed initial load to the next try.",
-        ),
+    sync, retry = "From a change to its sync.", "From a failed sync to the next try."
+    load = "From a failed initial load to the next try."
+    for key, field, text, since in (
+        ("sync.delayMs", "sync_delay_ms", sync, "2.2.0"),
+        ("sync.timeoutMs", "sync_timeout_ms", "Time-out of a sync.", "2.0.1"),
+        ("sync.retryDelayMs", "sync_retry_delay_ms", retry, "2.2.0"),
+        ("verify.intervalMs", "verify_interval_ms", "Between two verify rounds.", "2.0.1"),
+        ("verify.timeoutMs", "verify_timeout_ms", "Time-out of a verify.", "2.0.1"),
+        ("load.retryDelayMs", "load_retry_delay_ms", load, "2.2.0"),
+        ("load.timeoutMs", "load_timeout_ms", "Time-out of a snapshot request.", "2.1.1"),
     ):
-        yield Setting(key, ms, (f"profile.{field}",), text, until=LAST_LEGACY)
+        yield Setting(f"{_DISTRO}.{key}", Kind.MILLISECONDS, (f"profile.{field}",), text, since)
+    for key, field, text in (
+        ("nacos.naming.distro.taskDispatchPeriod", "sync_delay_ms", sync),
+        ("nacos.naming.distro.syncRetryDelay", "sync_retry_delay_ms", retry),
+        ("nacos.naming.clean.loadDataRetryDelayMillis", "load_retry_delay_ms", load),
+    ):
+        yield Setting(key, Kind.MILLISECONDS, (f"profile.{field}",), text, until=LAST_LEGACY)
 
 
 def _naming() -> Iterable[Setting]:
-    ms = Kind.MILLISECONDS
     lease = "How long a synced client lives without a sign of life."
-    yield Setting("nacos.naming.client.expired.time", ms, ("profile.client_expired_ms",), lease, "2.0.3")
     period, age = "Between two looks for empty services.", "So long an empty service stays in the list."
-    empty = "nacos.naming.clean.empty-service"
-    yield Setting(f"{empty}.interval", ms, ("profile.empty_service_clean_period_ms",), period)
-    yield Setting(f"{empty}.expired-time", ms, ("profile.empty_service_expired_ms",), age)
-    without = "An instance without beats is removed after a while, not only unhealthy."
-    yield Setting("nacos.naming.expireInstance", Kind.FLAG, ("profile.expire_instance",), without)
+    expires = "An instance without beats is removed after a while, not only unhealthy."
     warm = "HTTP v1 naming answers 503 until the initial load is complete."
-    yield Setting("nacos.naming.data.warmup", Kind.FLAG, ("profile.data_warmup",), warm)
-    delay = "From a change to the push of it."
-    yield Setting(f"{_PUSH}.pushTaskDelay", ms, ("profile.push_delay_ms",), delay, "2.0.1")
-    ack = "How long a subscriber may take to acknowledge."
-    yield Setting(f"{_PUSH}.pushTaskTimeout", ms, ("profile.push_timeout_ms",), ack, "2.0.1")
-    again = "From a push without acknowledgement to the next try."
-    yield Setting(f"{_PUSH}.pushTaskRetryDelay", ms, ("profile.push_retry_delay_ms",), again, "2.0.1")
+    ack, again = (
+        "How long a subscriber may take to acknowledge.",
+        "From a push without acknowledgement to the next try.",
+    )
+    for key, field, text, since in (
+        ("client.expired.time", "client_expired_ms", lease, "2.0.3"),
+        ("clean.empty-service.interval", "empty_service_clean_period_ms", period, "2.0.0"),
+        ("clean.empty-service.expired-time", "empty_service_expired_ms", age, "2.0.0"),
+        ("expireInstance", "expire_instance", expires, "2.0.0"),
+        ("data.warmup", "data_warmup", warm, "2.0.0"),
+        ("push.pushTaskDelay", "push_delay_ms", "From a change to the push of it.", "2.0.1"),
+        ("push.pushTaskTimeout", "push_timeout_ms", ack, "2.0.1"),
+        ("push.pushTaskRetryDelay", "push_retry_delay_ms", again, "2.0.1"),
+    ):
+        kind = Kind.MILLISECONDS if field.endswith("_ms") else Kind.FLAG
+        yield Setting(f"nacos.naming.{key}", kind, (f"profile.{field}",), text, since)
 
 
 def _node() -> Iterable[Setting]:

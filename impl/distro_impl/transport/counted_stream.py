@@ -7,7 +7,28 @@ now, is no work, whatever is sent there.
 
 from __future__ import annotations
 
+import asyncio
+
 from distro_impl.clocks.clock import Clock, Counted
+
+
+class BaseServerEnd:
+    """The server's end of a stream, whose handler waits until it is closed; subclasses carry the messages."""
+
+    def __init__(self, handler: asyncio.Task[None] | None) -> None:
+        self.handler = handler
+        self.is_closed = False
+
+    def close(self) -> None:
+        """Wake the handler of the stream, unless the handler itself closes it."""
+        if not self.is_closed:
+            self.is_closed = True
+            if self.handler is not None and self.handler is not asyncio.current_task():
+                self.handler.cancel()
+
+    async def ended(self) -> None:
+        if not self.is_closed:
+            await asyncio.Event().wait()  # cancelled by `close`, by gRPC, or by the end of the client
 
 
 class OneWay:

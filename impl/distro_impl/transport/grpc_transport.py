@@ -20,7 +20,7 @@ from aiohttp import web
 from distro_impl.clocks.clock import Clock
 from distro_impl.options import MAX_MESSAGE_BYTES, TlsOptions
 from distro_impl.ports import PortInUseError, is_free
-from distro_impl.transport.counted_stream import CountedStream
+from distro_impl.transport.counted_stream import BaseServerEnd, CountedStream
 from distro_impl.transport.grpc_server import add_port, grpc_server, keep_alive_arguments
 from distro_impl.transport.http import serve_on_tcp, tcp_connector
 from distro_impl.transport.tls import channel_credentials
@@ -222,19 +222,18 @@ class GrpcServer:
             stream.finish()
 
 
-class _ServerStream:
+class _ServerStream(BaseServerEnd):
     def __init__(self, context: ServicerContext) -> None:
+        super().__init__(asyncio.current_task())
         self._context = context
         self.peer: str = context.peer()
         self._name = next((str(value) for key, value in context.invocation_metadata() or () if key == STREAM_NAME), "")
         self._counted = _streams.get(self._name)
         if self._counted is not None:
             self._counted.accepted()
-        self._handler = asyncio.current_task()
         self._outbox: deque[bytes] = deque()
         self._writer: asyncio.Task[None] | None = None
         self.unsent_bytes = 0
-        self.is_closed = False
 
     async def read(self) -> bytes | None:
         if self._counted is not None:
@@ -255,17 +254,6 @@ class _ServerStream:
     async def drained(self) -> None:
         if self._writer is not None:
             await asyncio.wait([self._writer])
-
-    def close(self) -> None:
-        """Wake the handler of the stream, unless the handler itself closes it."""
-        if not self.is_closed:
-            self.is_closed = True
-            if self._handler is not None and self._handler is not asyncio.current_task():
-                self._handler.cancel()
-
-    async def ended(self) -> None:
-        if not self.is_closed:
-            await asyncio.Event().wait()  # cancelled by `close`, or by gRPC
 
     def finish(self) -> None:
         """The handler is done."""

@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 
-from distro_impl.transport.counted_stream import CountedStream
+from distro_impl.transport.counted_stream import BaseServerEnd, CountedStream
 
 Lane = deque[Callable[[], None]]
 """What is under way, in the order in which it arrives."""
@@ -96,11 +96,10 @@ class ClientEnd:
         self._stream.to(self._stream.to_server, None)
 
 
-class ServerEnd:
+class ServerEnd(BaseServerEnd):
     def __init__(self, stream: MemoryStream, peer: str) -> None:
+        super().__init__(None)
         self._stream, self.peer = stream, peer
-        self.handler: asyncio.Task[None] | None = None
-        self.is_closed = False
 
     @property
     def unsent_bytes(self) -> int:
@@ -117,13 +116,3 @@ class ServerEnd:
 
     async def drained(self) -> None:
         """What was sent arrives before the end of the stream."""
-
-    def close(self) -> None:
-        if not self.is_closed:
-            self.is_closed = True
-            if self.handler is not None and self.handler is not asyncio.current_task():
-                self.handler.cancel()
-
-    async def ended(self) -> None:
-        if not self.is_closed:
-            await asyncio.Event().wait()  # cancelled by `close`, or by the end of the client
