@@ -5,10 +5,9 @@ was stamped, sent, answered and when. "This release fails this invariant" excuse
 dropped: it is listed with the id of the defect, counted apart, and does not make the verdict `violates`. `strict` has
 no defects; every violation there counts.
 
-A symptom is a function over a violation with the rows of its client. It gives its clauses, sentences that must all
-hold. Where a clause is about a message, a node or a row, it is the one that an earlier clause has found; where that
-found none, the later one holds or is left out, so that each clause is missed by itself. The tests have a run for each
-clause that misses it alone.
+A symptom is a function over a violation with the rows of its client. It yields its clauses, sentences that must all
+hold. Where a clause is about a message, a node or a row that an earlier clause has found, and that found none, it is
+left out, so that each clause is missed by itself. The tests have a run for each clause that misses it alone.
 """
 
 from __future__ import annotations

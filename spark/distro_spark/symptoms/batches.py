@@ -43,55 +43,58 @@ def left_out(found: Finding) -> Clauses:
     answer = found.last.message if found.last.kind == Kind.REPLY_SENT else None  # which INV-ACK is about
     answered = (each for each in reversed(_changes_answered(found.history, found.node)) if each.end <= found.last.seq)
     last = next((each for each in answered if answer in (None, each.request.message)), None)
-    return {
-        "the last CHANGE that the node acknowledged has a batch": last is not None and last.request.detail == BATCH,
-        "it carries another content than the node holds": last is None
-        or last.request.digest not in (None, found.actual),
-        "the node has applied nothing since that CHANGE came": last is None
-        or count_before(changes, last.begin) == count_before(changes, found.last.seq),
-    }
+    yield "the last CHANGE that the node acknowledged has a batch", last is not None and last.request.detail == BATCH
+    if last is None:
+        return
+    yield "it carries another content than the node holds", last.request.digest not in (None, found.actual)
+    yield (
+        "the node has applied nothing since that CHANGE came",
+        count_before(changes, last.begin) == count_before(changes, found.last.seq),
+    )
 
 
 @symptom("B19", "INV-LIVE", "INV-CONV", releases=Span("2.1.2", "2.3.0"))
 def left_out_until_lease(found: Finding) -> Clauses:
     """A batch over a single instance raises each time that a failed verify has it sent again; the lease ends."""
-    end, came = _end(found), list[Handled]()
-    if end is not None:
-        changes = changes_of(found.history, found.node)
-        count = count_before(changes, end.seq)
-        applied = changes[count - 1].seq if count else 0
-        came = [each for each in _changes_answered(found.history, found.node) if applied < each.begin < end.seq]
+    end = _end(found)
+    yield "the copy ended with its lease", end is not None and end.detail == LEASE
+    if end is None:
+        return
+    changes = changes_of(found.history, found.node)
+    count = count_before(changes, end.seq)
+    applied = changes[count - 1].seq if count else 0
+    came = [each for each in _changes_answered(found.history, found.node) if applied < each.begin < end.seq]
     has_batch = [each.request.detail == BATCH for each in came]
-    return {
-        "the copy ended with its lease": end is not None and end.detail == LEASE,
-        "since it was applied for the last time CHANGEs with a batch came": end is None or any(has_batch),
-        "no other CHANGE came since": all(has_batch),
-    }
+    yield "since it was applied for the last time CHANGEs with a batch came", any(has_batch)
+    yield "no other CHANGE came since", all(has_batch)
 
 
 @symptom("B19", "INV-CONV")
 def never_loaded(found: Finding) -> Clauses:
     """A batch over a single instance raises in a snapshot too: the owner is never loaded and verifies no copy."""
     history, owner, end = found.history, str(found.evidence.get("owner")), _end(found)
-    end_ms = NEVER if end is None else end.at_ms
-    since_ms = max((row.at_ms for row in history.node(owner).resets if row.at_ms <= end_ms), default=0)
+    yield "the copy ended with its lease", end is not None and end.detail == LEASE
+    if end is None:
+        return
+    since_ms = max((row.at_ms for row in history.node(owner).resets if row.at_ms <= end.at_ms), default=0)
     rows, loads = (
-        [row for row in rows if since_ms <= row.at_ms <= end_ms]
+        [row for row in rows if since_ms <= row.at_ms <= end.at_ms]
         for rows in (history.by_node.get(owner, ()), history.node(owner).loads)
     )
+    yield (
+        "its owner had verified it with no member since it was started",
+        not any((row.kind, row.operation) == (Kind.REQUEST_SENT, "VERIFY") for row in rows),
+    )
     given = [row for row in loads if succeeded(row)]
-    asked_ms = [row.at_ms for row in loads if row.kind == Kind.REQUEST_SENT]
-    again_ms = [at_ms for at_ms in asked_ms if given and at_ms - given[0].at_ms >= _LOAD_AGAIN_MS]
-    return {
-        "the copy ended with its lease": end is not None and end.detail == LEASE,
-        "its owner had verified it with no member since it was started": not any(
-            (row.kind, row.operation) == (Kind.REQUEST_SENT, "VERIFY") for row in rows
-        ),
-        "the owner was given snapshots": bool(given),
-        "each raised there, at a batch for a service under which it has a single instance of that client": all(
-            row.detail == BATCH_OVER_SINGLE for row in given
-        ),
-        "it went on asking for one until the copy ended": not given
-        or end is None
-        or (bool(again_ms) and end_ms - again_ms[-1] <= ASKS_AGAIN_MS),
-    }
+    yield "the owner was given snapshots", bool(given)
+    yield (
+        "each raised there, at a batch for a service under which it has a single instance of that client",
+        all(row.detail == BATCH_OVER_SINGLE for row in given),
+    )
+    if given:
+        asked_ms = [row.at_ms for row in loads if row.kind == Kind.REQUEST_SENT]
+        again_ms = [at_ms for at_ms in asked_ms if at_ms - given[0].at_ms >= _LOAD_AGAIN_MS]
+        yield (
+            "it went on asking for one until the copy ended",
+            bool(again_ms) and end.at_ms - again_ms[-1] <= ASKS_AGAIN_MS,
+        )

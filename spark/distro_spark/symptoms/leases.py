@@ -49,34 +49,39 @@ def not_renewed(found: Finding) -> Clauses:
     """Only a verify renews a lease: the copy of a client that changes before each one expires."""
     end = _end_of_lease(found)
     lease_ms = _SHORT_LEASE_MS if re.fullmatch(r"nacos-2\.0\.[012]", found.history.profile) else LEASE_MS
+    yield "a copy ended with its lease", end is not None
     if end is None:
-        return {"a copy ended with its lease": False}
-    is_over = _lasted_ms(found, end) >= lease_ms - _TOLERANCE_MS
-    is_applied = any(end.at_ms - row.at_ms < lease_ms for row in _applied(found, end)[1:])
-    return {
-        "a lease had passed since a verify renewed it, or it was created": is_over,
-        "a CHANGE or a snapshot was applied to it less than a lease ago": is_applied,
-    }
+        return
+    yield (
+        "a lease had passed since a verify renewed it, or it was created",
+        _lasted_ms(found, end) >= lease_ms - _TOLERANCE_MS,
+    )
+    yield (
+        "a CHANGE or a snapshot was applied to it less than a lease ago",
+        any(end.at_ms - row.at_ms < lease_ms for row in _applied(found, end)[1:]),
+    )
 
 
 @symptom("B17", "INV-CONV")
 def not_renewed_at_checkpoint(found: Finding) -> Clauses:
     """Only a verify renews a lease: the copy of a client that changes before each one ends, until the next round."""
-    is_recent = found.last.at_ms - _end(found).at_ms <= _ROUND_MS
-    return {
-        **not_renewed.clauses(found),
-        "that was less than a round of verification before the checkpoint": is_recent,
-    }
+    yield from not_renewed.look(found)
+    yield (
+        "that was less than a round of verification before the checkpoint",
+        found.last.at_ms - _end(found).at_ms <= _ROUND_MS,
+    )
 
 
 @symptom("B31", "INV-LIVE")
 def half_a_minute(found: Finding) -> Clauses:
     """The lease is 30 s: a short outage removes the copies of clients that are connected."""
     end = _end_of_lease(found)
-    if end is None:
-        return {"a copy ended with its lease": False}
-    is_short = _SHORT_LEASE_MS <= _lasted_ms(found, end) <= _SHORT_LEASE_MS + _CHECK_MS + CLOCK_SLACK_MS
-    return {"30 s, and at most one check more, had passed since a verify renewed it, or it was created": is_short}
+    yield "a copy ended with its lease", end is not None
+    if end is not None:
+        yield (
+            "30 s, and at most one check more, had passed since a verify renewed it, or it was created",
+            _SHORT_LEASE_MS <= _lasted_ms(found, end) <= _SHORT_LEASE_MS + _CHECK_MS + CLOCK_SLACK_MS,
+        )
 
 
 @symptom("B03", "INV-SILENT")
@@ -85,4 +90,4 @@ def kept_in_silence(found: Finding) -> Clauses:
     rows = (row for row in found.history.by_node[found.first.node] if row.seq > found.first.seq)
     ends = (Kind.CLIENT_DISCONNECTED, Kind.LINK_FAULT, Kind.CLIENT_CONNECTED)
     ended = next((row.kind for row in rows if row.kind in ends), None)
-    return {"the node keeps that connection for as long as it is silent": ended != Kind.CLIENT_DISCONNECTED}
+    yield "the node keeps that connection for as long as it is silent", ended != Kind.CLIENT_DISCONNECTED

@@ -55,19 +55,23 @@ def _overwritten(history: ClientHistory, node: str) -> Sequence[Row]:
 @symptom("B01", "INV-NATIVE")
 def overwritten(found: Finding) -> Clauses:
     """A snapshot or CHANGE is applied to a client that is connected here."""
-    if found.last.kind != Kind.REPLICA_APPLIED:
-        return {"a copy was applied to it": False}
-    return {"a CHANGE or a snapshot brought that": _was_brought(found.history, found.last)}
+    is_applied = found.last.kind == Kind.REPLICA_APPLIED
+    yield "a copy was applied to it", is_applied
+    if is_applied:
+        yield "a CHANGE or a snapshot brought that", _was_brought(found.history, found.last)
 
 
 @symptom("B01", "INV-REV")
 def reused_since_overwritten(found: Finding) -> Clauses:
     """A late snapshot or CHANGE is applied to a client that is connected here; its next change reuses a revision."""
     rows = (row for node in found.history.by_node for row in _overwritten(found.history, node))
-    if not any(row.at_ms <= found.last.at_ms for row in rows):
-        return {"a CHANGE or a snapshot had replaced the client at the node that holds its connection": False}
-    is_between = any(_is_between(found, node) for node in found.history.by_node)
-    return {"that node held both contents under that revision by then, and one only since it was replaced": is_between}
+    is_replaced = any(row.at_ms <= found.last.at_ms for row in rows)
+    yield "a CHANGE or a snapshot had replaced the client at the node that holds its connection", is_replaced
+    if is_replaced:
+        yield (
+            "that node held both contents under that revision by then, and one only since it was replaced",
+            any(_is_between(found, node) for node in found.history.by_node),
+        )
 
 
 def _is_between(found: Finding, node: str) -> bool:
@@ -86,11 +90,10 @@ def confirmed_since_overwritten(found: Finding) -> Clauses:
     confirms the copy that misses it."""
     first = found.first
     differs = first.node == found.evidence["owner"] and first in _overwritten(found.history, first.node)
-    return {
-        "they differ since a CHANGE or a snapshot replaced the client at the node that holds its connection": differs,
-        "that left its revision as it was": not differs or first.revision == first.held_revision,
-        "a verify has confirmed the copy since": _confirmed_since(found, first.at_ms),
-    }
+    yield "they differ since a CHANGE or a snapshot replaced the client at the node that holds its connection", differs
+    if differs:
+        yield "that left its revision as it was", first.revision == first.held_revision
+    yield "a verify has confirmed the copy since", _confirmed_since(found, first.at_ms)
 
 
 # B02: a verify tests existence only
@@ -132,13 +135,13 @@ def confirmed_unread(found: Finding) -> Clauses:
     changes = changes_of(found.history, owner)
     earlier = [row for row in changes if row.at_ms < found.last.at_ms and row.detail != LEASE]
     is_there = bool(earlier) and (found.expected != "nothing" or holds_something(earlier[-1]))
-    is_confirmed = _confirmed_since(found, found.first.at_ms if last is None else last[0].at_ms)
-    return {
-        "the client has not left its owner": is_there,
-        "its owner's last CHANGE to the node was acknowledged and not applied, or was due while that was no "
-        "member": _missed(found, owner, last),
-        "a verify has confirmed the copy since": is_confirmed,
-    }
+    yield "the client has not left its owner", is_there
+    yield (
+        "its owner's last CHANGE to the node was acknowledged and not applied, or was due while that was no member",
+        _missed(found, owner, last),
+    )
+    since_ms = found.first.at_ms if last is None else last[0].at_ms
+    yield "a verify has confirmed the copy since", _confirmed_since(found, since_ms)
 
 
 @symptom("B02", "INV-CONV")
@@ -147,15 +150,12 @@ def confirmed_since_loaded(found: Finding) -> Clauses:
     came = found.first
     is_own = came.node == found.node and came.kind == Kind.REPLICA_APPLIED
     given = load_of(found.history, came) if is_own else None
-    source = () if given is None else states_of(found.history, given.peer or "")
-    held = [row for row in source if given is not None and row.at_ms <= given.at_ms]
     is_stale = came.digest == found.actual or (found.actual == "nothing" and came.digest == NOTHING_PUBLISHED)
-    return {
-        "they differ since a snapshot brought that content": given is not None and is_stale,
-        "the node that sent the snapshot held that content": given is None
-        or (bool(held) and held[-1].digest == came.digest),
-        "a verify has confirmed the copy since": _confirmed_since(found, came.at_ms),
-    }
+    yield "they differ since a snapshot brought that content", given is not None and is_stale
+    if given is not None:
+        held = [row for row in states_of(found.history, given.peer or "") if row.at_ms <= given.at_ms]
+        yield "the node that sent the snapshot held that content", bool(held) and held[-1].digest == came.digest
+    yield "a verify has confirmed the copy since", _confirmed_since(found, came.at_ms)
 
 
 # B27: a snapshot brings back what has left
@@ -166,26 +166,25 @@ def came_back(found: Finding) -> Clauses:
     """A snapshot that comes late brings a client back that has left, until its lease ends."""
     history = found.history
     came = change_before(history, found.node, found.last.seq)
+    given = None if came is None or came.kind != Kind.REPLICA_APPLIED else load_of(history, came)
+    yield "the copy came with a snapshot", found.expected == "nothing" and given is not None
     if came is None or came.kind != Kind.REPLICA_APPLIED:
-        return {"the copy came with a snapshot": False}
-    given = load_of(history, came)
-    source = [] if given is None else history.by_node.get(given.peer or "", [])
-    earlier = [row for row in source if given is not None and row.at_ms <= given.at_ms]
-    held = [row for row in earlier if row.kind in STATE_KINDS]
-    still_held = bool(held) and holds_something(held[-1]) and not any(confirms(row, "DELETE") for row in earlier)
+        return
     left = (row for row in history.rows if row.kind == Kind.CLIENT_DISCONNECTED)
+    yield "its client had left its owner by then", any(row.at_ms <= came.at_ms for row in left)
+    if given is not None:
+        earlier = [row for row in history.by_node.get(given.peer or "", ()) if row.at_ms <= given.at_ms]
+        held = [row for row in earlier if row.kind in STATE_KINDS]
+        yield (
+            "the node that sent the snapshot still held the client, and had confirmed no DELETE of it",
+            bool(held) and holds_something(held[-1]) and not any(confirms(row, "DELETE") for row in earlier),
+        )
     deletes = (row for row in history.by_node.get(found.node, ()) if confirms(row, "DELETE"))
-    is_leased = found.last.at_ms - came.at_ms <= LEASE_MS + LEASE_CHECK_MS
-    return {
-        "the copy came with a snapshot": found.expected == "nothing" and given is not None,
-        "its client had left its owner by then": any(row.at_ms <= came.at_ms for row in left),
-        "the node that sent the snapshot still held the client, and had confirmed no DELETE of it": given is None
-        or still_held,
-        "the node has confirmed no DELETE since the copy came": not any(
-            came.seq < row.seq < found.last.seq for row in deletes
-        ),
-        "its lease is not over": is_leased,
-    }
+    yield (
+        "the node has confirmed no DELETE since the copy came",
+        not any(came.seq < row.seq < found.last.seq for row in deletes),
+    )
+    yield "its lease is not over", found.last.at_ms - came.at_ms <= LEASE_MS + LEASE_CHECK_MS
 
 
 # B33: a snapshot before the own load
@@ -216,8 +215,9 @@ def gave_a_snapshot(found: Finding) -> Clauses:
     was_asked = any((row.peer, row.message) == (gave.peer, gave.message) for row in asked)
     since_ms, due_ms = [found.first, *_own_load(found)][-1].at_ms, gave.at_ms - ASKS_AGAIN_MS
     is_under_way = is_given and (due_ms <= since_ms or not _reached_a_member(found, since_ms, due_ms))
-    return {
-        "the node gave a snapshot to a member that had asked it for one": not is_given or was_asked,
+    yield "the node gave a snapshot to a member that had asked it for one", not is_given or was_asked
+    yield (
         "its own load was under way: due after its start, asked for, due again after what failed, or after a time in "
-        "which it reached no member": is_under_way,
-    }
+        "which it reached no member",
+        is_under_way,
+    )

@@ -28,23 +28,26 @@ def swallowed(found: Finding) -> Clauses:
     rows = found.history.by_node.get(owner, ())
     ends = (row for row in reversed(rows) if row.kind == Kind.CLIENT_DISCONNECTED and row.at_ms <= found.last.at_ms)
     left = next(ends, None)
-    calls = [row for row in rows if left is not None and row.peer == found.node and row.seq > left.seq]
+    yield (
+        "the client has left its owner, which holds nothing of it",
+        left is not None and found.evidence.get("expected", "nothing") == "nothing",
+    )
+    yield "the owner sends DELETEs", owner in found.history.deleters
+    if left is None:
+        return
+    calls = [row for row in rows if row.peer == found.node and row.seq > left.seq]
     deletes = [row for row in calls if row.operation == "DELETE"]
     is_open = not deletes or _failed(deletes[-1])
+    yield "it has sent the node no DELETE since, or the last one failed", is_open
+    if not is_open:
+        return
     queued = deletes[-1] if deletes else left
-    is_swallowed = queued is None or not is_open
-    if queued is not None and is_open:
-        due_ms = queued.at_ms + due_after_ms(found.history)[bool(deletes)] + CLOCK_SLACK_MS
-        failed = [row for row in calls if row.operation in CHANGES and _failed(row) and row.seq > queued.seq]
-        is_swallowed = any(row.at_ms <= due_ms or _is_broken(found, owner, due_ms, row.at_ms) for row in failed)
-    return {
-        "the client has left its owner, which holds nothing of it": left is not None
-        and found.evidence.get("expected", "nothing") == "nothing",
-        "the owner sends DELETEs": owner in found.history.deleters,
-        "it has sent the node no DELETE since, or the last one failed": is_open,
-        "a CHANGE to the node failed since the DELETE was queued, and before it was due or the link was "
-        "mended": is_swallowed,
-    }
+    due_ms = queued.at_ms + due_after_ms(found.history)[bool(deletes)] + CLOCK_SLACK_MS
+    failed = [row for row in calls if row.operation in CHANGES and _failed(row) and row.seq > queued.seq]
+    yield (
+        "a CHANGE to the node failed since the DELETE was queued, and before it was due or the link was mended",
+        any(row.at_ms <= due_ms or _is_broken(found, owner, due_ms, row.at_ms) for row in failed),
+    )
 
 
 @symptom("D7", "INV-CONV")
@@ -54,9 +57,7 @@ def not_passed_on(found: Finding) -> Clauses:
     listed = history.node(changed.node).listed(changed.at_ms)
     owner = hash_owner_in(listed, history.client) if listed else None
     sent = (row for row in history.by_node.get(changed.node, ()) if row.kind == Kind.REQUEST_SENT)
-    return {
-        "it is a client of the HTTP API": not history.has_connection,
-        "it changed at a node, by a request to that": changed.kind in OWN_CONNECTION,
-        "the hash over the members in the list of that node names another one": owner not in (None, changed.node),
-        "that node has sent nothing about it since": not any(row.seq > changed.seq for row in sent),
-    }
+    yield "it is a client of the HTTP API", not history.has_connection
+    yield "it changed at a node, by a request to that", changed.kind in OWN_CONNECTION
+    yield "the hash over the members in the list of that node names another one", owner not in (None, changed.node)
+    yield "that node has sent nothing about it since", not any(row.seq > changed.seq for row in sent)

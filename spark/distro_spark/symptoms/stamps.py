@@ -64,16 +64,21 @@ def creation_stamp(found: Finding) -> Clauses:
     """A replica takes over the content of a later sync, but keeps the revision that it was created with."""
     history = found.history
     stamped = found.last if found.last.kind in STATE_KINDS else held_by_sender(history, found.last)
-    came = None if stamped is None else _came(history, stamped)
-    return {
-        "the copy has that revision since it was created, or since a batch came": stamped is not None
+    yield (
+        "the copy has that revision since it was created, or since a batch came",
+        stamped is not None
         and not stamped.owned
         and stamped.digest == found.actual
         and _is_of_creation_or_batch(history, stamped, found.evidence["revision"]),
-        "the message that brought the content does not have that revision or an earlier one": came is None
-        or all(_is_later(found, revision) for revision in carried_revisions(history, came)),
-        "its owner had that content under a later revision by then": came is None or _had_it_later(found, came),
-    }
+    )
+    if stamped is None:
+        return
+    came = _came(history, stamped)
+    yield (
+        "the message that brought the content does not have that revision or an earlier one",
+        all(_is_later(found, revision) for revision in carried_revisions(history, came)),
+    )
+    yield "its owner had that content under a later revision by then", _had_it_later(found, came)
 
 
 def _loaded(found: Finding) -> Row | None:
@@ -111,14 +116,17 @@ def _given_from(history: ClientHistory, answer: Row, loaded: Row) -> Row | None:
 def snapshot_under_stamp(found: Finding) -> Clauses:
     """A late snapshot replaces the content of a newer copy, which keeps the revision that it was created with."""
     loaded = _loaded(found)
+    yield "the content came with a snapshot", loaded is not None
     if loaded is None:
-        return {"the content came with a snapshot": False}
+        return
+    yield "that replaced a copy which was there", loaded.held is not None
+    yield (
+        "which has its revision since it was created, or since a batch came",
+        _is_of_creation_or_batch(found.history, loaded, loaded.revision),
+    )
     owned = (row for row in having(found.history, loaded.digest) if row.kind in OWN_CONNECTION)
     revisions = [row.revision for row in owned if row.revision is not None]
-    keeps_stamp = _is_of_creation_or_batch(found.history, loaded, loaded.revision)
-    return {
-        "that replaced a copy which was there": loaded.held is not None,
-        "which has its revision since it was created, or since a batch came": keeps_stamp,
-        "its owner had the content of the snapshot under an earlier revision": loaded.revision is not None
-        and min(revisions, default=loaded.revision) < loaded.revision,
-    }
+    yield (
+        "its owner had the content of the snapshot under an earlier revision",
+        loaded.revision is not None and min(revisions, default=loaded.revision) < loaded.revision,
+    )

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from distro_model.defects import Sign
 from distro_model.release import Span
 from distro_spark.history import Finding
 
-Clauses = Mapping[str, bool]
+Clauses = Iterator[tuple[str, bool]]
 """Sentences, and whether each holds of a violation."""
 
 SYMPTOMS: list[Symptom] = []
@@ -17,20 +17,23 @@ SYMPTOMS: list[Symptom] = []
 
 @dataclass(frozen=True, kw_only=True)
 class Symptom(Sign):
-    clauses: Callable[[Finding], Clauses]
+    look: Callable[[Finding], Clauses]
+
+    def clauses(self, found: Finding) -> Mapping[str, bool]:
+        return dict(self.look(found))
 
     def missing(self, found: Finding) -> tuple[str, ...]:
         """The clauses that do not hold: with none the violation is explained."""
-        return tuple(sentence for sentence, holds in self.clauses(found).items() if not holds)
+        return tuple(sentence for sentence, holds in self.look(found) if not holds)
 
 
 def symptom(bug: str, *about: str, releases: Span | None = None) -> Callable[[Callable[[Finding], Clauses]], Symptom]:
     """The function below as a symptom of that defect in violations of these invariants. Its docstring is the sentence.
     `releases`: narrower than those of the defect."""
 
-    def made(clauses: Callable[[Finding], Clauses]) -> Symptom:
-        sentence = " ".join((clauses.__doc__ or "").split())
-        SYMPTOMS.append(Symptom(bug=bug, about=about, sentence=sentence, releases=releases, clauses=clauses))
+    def made(look: Callable[[Finding], Clauses]) -> Symptom:
+        sentence = " ".join((look.__doc__ or "").split())
+        SYMPTOMS.append(Symptom(bug=bug, about=about, sentence=sentence, releases=releases, look=look))
         return SYMPTOMS[-1]
 
     return made

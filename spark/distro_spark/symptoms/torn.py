@@ -75,21 +75,20 @@ def mixed(found: Finding) -> Clauses:
     neither's, or the older one's under the newer revision."""
     own = _own(found)
     others = [] if own is None else [*_meanwhile(found, CHANGES), *_loaded_meanwhile(found, own)]
-    clauses = {
-        "while the node handled the sync that the violation goes by, it handled a CHANGE or a snapshot of that "
-        "client": bool(others),
-    }
+    yield (
+        "while the node handled the sync that the violation goes by, it handled a CHANGE or a snapshot of that client",
+        bool(others),
+    )
     if own is None:
-        return clauses
+        return
     carried, held = own.request.revision, found.last.revision
     is_under_a_later = carried is not None and held is not None and carried < held
-    return {
-        **clauses,
-        "it is not what that sync carried: another content, or the same under a later revision": own.request.digest
-        is not None
-        and (own.request.digest != found.actual or is_under_a_later),
-        "the node has held that content since it had handled both": not others or _came_of(found, [own, *others]),
-    }
+    yield (
+        "it is not what that sync carried: another content, or the same under a later revision",
+        own.request.digest is not None and (own.request.digest != found.actual or is_under_a_later),
+    )
+    if others:
+        yield "the node has held that content since it had handled both", _came_of(found, [own, *others])
 
 
 def _came_of(found: Finding, both: Sequence[Handled]) -> bool:
@@ -120,29 +119,27 @@ def _applied_at_source(found: Finding, given: Row) -> list[Row]:
 def given_torn(found: Finding) -> Clauses:
     """A snapshot is made while a CHANGE is being applied: it has the revision of that, and not its content."""
     given = _snapshot_reply(found)
+    yield "the content came with a snapshot", given is not None
     if given is None:
-        return {"the content came with a snapshot": False}
+        return
     revision = found.evidence["revision"]
     contents = [row.digest for row in _applied_at_source(found, given) if row.revision == revision]
-    return {
-        "the node that sent the snapshot was handling a CHANGE to that revision at that time": bool(contents),
-        "that CHANGE carried another content": found.actual not in contents,
-    }
+    yield "the node that sent the snapshot was handling a CHANGE to that revision at that time", bool(contents)
+    yield "that CHANGE carried another content", found.actual not in contents
 
 
 @symptom("B05", "INV-REV", releases=_WITH_REVISIONS)
 def given_early(found: Finding) -> Clauses:
     """A snapshot is made while a CHANGE is being applied: it has the content of that, and the revision before."""
     given = _snapshot_reply(found)
+    yield "the content came with a snapshot", given is not None
     if given is None:
-        return {"the content came with a snapshot": False}
+        return
     is_applying = found.actual in [row.digest for row in _applied_at_source(found, given)]
     held = state_before(found.history, given.node, given.seq)
     had_revision = held is not None and held.revision == found.evidence["revision"]
-    return {
-        "the node that sent the snapshot was handling a CHANGE with that content at that time": is_applying,
-        "the node that sent the snapshot held that revision before that CHANGE": had_revision,
-    }
+    yield "the node that sent the snapshot was handling a CHANGE with that content at that time", is_applying
+    yield "the node that sent the snapshot held that revision before that CHANGE", had_revision
 
 
 def _at_source(found: Finding, given: Row) -> Finding | None:
@@ -159,29 +156,32 @@ def _at_source(found: Finding, given: Row) -> Finding | None:
 def given_mixed(found: Finding) -> Clauses:
     """A snapshot brings the content of two CHANGEs that its source applied at once."""
     given = _snapshot_reply(found)
+    yield "the content came with a snapshot", given is not None
     if given is None:
-        return {"the content came with a snapshot": False}
+        return
     at_source = _at_source(found, given)
-    if at_source is None:
-        return {"the node that sent the snapshot held that content": False}
-    return {f"at the node that sent the snapshot, {each}": holds for each, holds in mixed.clauses(at_source).items()}
+    yield "the node that sent the snapshot held that content", at_source is not None
+    for each, holds in mixed.look(at_source) if at_source is not None else ():
+        yield f"at the node that sent the snapshot, {each}", holds
 
 
 @symptom("B05", "INV-CONV", "INV-REV", releases=_WITH_REVISIONS)
 def read_torn(found: Finding) -> Clauses:
     """A CHANGE is made in two steps: the content is read, then the revision of what has become of it."""
     sent = sent_messages(found.history).get(found.message or "")
-    if sent is None or sent.digest != found.actual:
-        return {"the message that the violation goes by left its owner with that content": False}
+    is_that = sent is not None and sent.digest == found.actual
+    yield "the message that the violation goes by left its owner with that content", is_that
+    if sent is None or not is_that:
+        return
     own = own_of(found.history, sent.node)
     count = count_before(own, sent.seq)
     before, change = own[count - 2 : count] if count > 1 else (None, None)
-    return {
-        "it has the content of before the owner's last change, under the revision of after": before is not None
-        and change is not None
-        and (before.digest, change.revision) == (sent.digest, sent.revision),
-        "it left in the moment of that change": change is None or sent.at_ms - change.at_ms <= CLOCK_SLACK_MS,
-    }
+    yield (
+        "it has the content of before the owner's last change, under the revision of after",
+        before is not None and change is not None and (before.digest, change.revision) == (sent.digest, sent.revision),
+    )
+    if change is not None:
+        yield "it left in the moment of that change", sent.at_ms - change.at_ms <= CLOCK_SLACK_MS
 
 
 @symptom("B05", "INV-REV", releases=_WITH_REVISIONS)
@@ -189,37 +189,34 @@ def sent_early(found: Finding) -> Clauses:
     """A change is made in two steps, the content and then the revision; a CHANGE between them has the old revision."""
     with_both = [row for row in having(found.history, found.actual) if row.revision == found.evidence["revision"]]
     sent = [row for row in with_both if row.kind == Kind.REQUEST_SENT and row.at_ms <= found.last.at_ms]
+    yield "the owner had sent that content under that revision by then", bool(sent)
     if not sent:
-        return {"the owner had sent that content under that revision by then": False}
+        return
     early = min(sent, key=lambda row: row.at_ms)
     own = own_of(found.history, early.node)
     count = count_before(own, early.seq)
     before, following = own[max(count - 1, 0) : count], own[count : count + 1]
-    return {
-        "it had published another content under that revision when it sent that": any(
-            row.revision == early.revision and row.digest != early.digest for row in before
-        ),
-        "that content is what it published next, in that moment": any(
-            row.digest == early.digest and row.at_ms - early.at_ms <= _NEXT_WITHIN_MS for row in following
-        ),
-    }
+    yield (
+        "it had published another content under that revision when it sent that",
+        any(row.revision == early.revision and row.digest != early.digest for row in before),
+    )
+    yield (
+        "that content is what it published next, in that moment",
+        any(row.digest == early.digest and row.at_ms - early.at_ms <= _NEXT_WITHIN_MS for row in following),
+    )
 
 
 @symptom("B05", "INV-ACK")
 def removed(found: Finding) -> Clauses:
     """A DELETE comes between two steps of a CHANGE, whose further ones go into a client that is gone."""
-    return {
-        "a DELETE of the client was being handled at the same time": bool(_meanwhile(found, ("DELETE",))),
-        "the node holds nothing of the client": found.last.held is None,
-    }
+    yield "a DELETE of the client was being handled at the same time", bool(_meanwhile(found, ("DELETE",)))
+    yield "the node holds nothing of the client", found.last.held is None
 
 
 @symptom("B05", "INV-VERIFY")
 def confirmed(found: Finding) -> Clauses:
     """A verify comes between two steps of a CHANGE, and finds a client that is not whole yet."""
     revisions = [each.request.revision for each in _meanwhile(found, CHANGES)]
-    has_that = not revisions or found.evidence["asked_revision"] in revisions
-    return {
-        "a CHANGE of the client was being handled at the same time": bool(revisions),
-        "that CHANGE has the revision that the verify asks for": has_that,
-    }
+    yield "a CHANGE of the client was being handled at the same time", bool(revisions)
+    if revisions:
+        yield "that CHANGE has the revision that the verify asks for", found.evidence["asked_revision"] in revisions

@@ -50,10 +50,8 @@ def uncounted_beats(found: Finding) -> Clauses:
         found.actual in chain[1:] or (found.actual in chain and found.expected in chain[1:])
         for chain in _chains_by_beats(found)
     )
-    return {
-        "it is a client of the HTTP API": not found.history.has_connection,
-        "by then beats alone had made one of the two contents at a node, of what that held under this revision": made,
-    }
+    yield "it is a client of the HTTP API", not found.history.has_connection
+    yield "by then beats alone had made one of the two contents at a node, of what that held under this revision", made
 
 
 @symptom("B06", "INV-REV")
@@ -63,16 +61,15 @@ def expired_at_owner(found: Finding) -> Clauses:
     # What the owner, which does not say its revisions (logs), held when it sent what was applied last.
     expired = sender if sender is not None and sender.owned and sender.revision is None else None
     carried = carried_revisions(found.history, found.last)
-    return {
-        "it is a client of the HTTP API": not found.history.has_connection,
-        "what it applied came from its owner under that revision, as the owner held it": expired is not None
-        and expired.digest == found.actual
-        and carried == {found.evidence["revision"]},
-        "the last that happened at its owner is that an instance expired": expired is None
-        or _is_by_beats(expired, EXPIRED),
-        "beats alone changed it there since it had the other content": expired is None
-        or _beats_alone_changed_it(found, expired),
-    }
+    yield "it is a client of the HTTP API", not found.history.has_connection
+    yield (
+        "what it applied came from its owner under that revision, as the owner held it",
+        expired is not None and expired.digest == found.actual and carried == {found.evidence["revision"]},
+    )
+    if expired is None:
+        return
+    yield "the last that happened at its owner is that an instance expired", _is_by_beats(expired, EXPIRED)
+    yield "beats alone changed it there since it had the other content", _beats_alone_changed_it(found, expired)
 
 
 def _beats_alone_changed_it(found: Finding, expired: Row) -> bool:
@@ -133,9 +130,8 @@ def uncounted_batch(found: Finding) -> Clauses:
     """A batch leaves the revision as it was: one revision stands for two contents, and a verify confirms the copy that
     missed the batch."""
     between, batches = _between(found), _contents_with_batches(found.history)
-    is_batch = any(row.detail == BATCH or row.digest in batches for row in between)
-    return {
-        "the client has a connection": found.history.has_connection,
-        "its owner published both contents under one revision by then": bool(between),
-        "a batch came between the two": not between or is_batch,
-    }
+    yield "the client has a connection", found.history.has_connection
+    yield "its owner published both contents under one revision by then", bool(between)
+    if between:
+        is_batch = any(row.detail == BATCH or row.digest in batches for row in between)
+        yield "a batch came between the two", is_batch
