@@ -91,7 +91,9 @@ def _without_rows(session: SparkSession, names: Sequence[str]) -> dict[str, byte
 def without_rows(content: pa.Buffer) -> bytes:
     """A Parquet file of the same schema and metadata without rows; of any other file its beginning."""
     try:
-        schema = pq.read_schema(pa.BufferReader(content))
+        with pq.ParquetFile(pa.BufferReader(content)) as file:
+            metadata = {key: value for key, value in file.metadata.metadata.items() if key != b"ARROW:schema"}
+            schema = file.schema_arrow.with_metadata(metadata)
     except pa.ArrowInvalid:
         return bytes(content[:16])
     sink = pa.BufferOutputStream()

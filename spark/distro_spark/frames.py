@@ -55,6 +55,7 @@ class Source:
     path: str
     header: Header
     cut: Cut | None = None  # of a recording that was compacted; NDJSON shows its cut when the rows are read
+    is_followed: bool = False  # a file at rest: by a further one of the run
 
     @property
     def is_ndjson(self) -> bool:
@@ -86,12 +87,13 @@ def distinct(sources: Iterable[Source]) -> tuple[Source, ...]:
         other = by_run.setdefault((run, source.header.segment), source)
         if other is not source:
             raise SameRunTwiceError(f"run {run} is in two files, {other.path} and {source.path}; check one of them")
-    segments: defaultdict[str, list[tuple[int, str]]] = defaultdict(list)
-    for (run, number), source in sorted(by_run.items(), key=itemgetter(0)):
+    segments: defaultdict[str, list[Source]] = defaultdict(list)
+    for (run, _), source in sorted(by_run.items(), key=itemgetter(0)):
         if source.path.endswith(SUFFIXES):  # a table may have the header of one segment alone
-            segments[run].append((number, source.path))
+            segments[run].append(source)
     for run, found in segments.items():
-        require_whole(run, found)
+        numbers = [(source.header.segment, source.path) for source in found]
+        require_whole(run, numbers, is_followed=found[-1].is_followed)
     return tuple(by_run.values())
 
 

@@ -17,6 +17,7 @@ from distro_spark.frames import SameRunTwiceError
 from distro_spark.load import load
 from distro_spark.local import Local
 from distro_spark.on_spark import OnSpark
+from distro_traces import run_writer
 from distro_traces.compact import compact
 from distro_traces.errors import EmptyTraceError, NewerTraceError, NotATraceError, TraceError
 from distro_traces.event import COLUMNS, Kind, Outcome
@@ -236,6 +237,16 @@ def test_columns_of_another_type_are_refused(tmp_path: Path) -> None:
     index = table.schema.get_field_index("at_ms")
     pq.write_table(table.set_column(index, "at_ms", table["at_ms"].cast(pa.string())), at_rest)
     refused(at_rest, NotATraceError, "column at_ms is string instead of int64")
+
+
+def test_a_lost_last_file_at_rest_is_missed_by_a_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_writer, "BATCH_ROWS", 10)
+    monkeypatch.setattr(run_writer, "GROUP_ROWS", 40)
+    *_, last = compact([record(tmp_path / "recorded", rows=5000)], tmp_path / "rest", part_bytes=20_000)
+    assert in_process(tmp_path / "rest").missing == 0
+    last.unlink()
+    with pytest.raises(NotATraceError, match="is not the last one"):
+        in_process(tmp_path / "rest")
 
 
 def test_the_same_run_in_two_files_is_refused(tmp_path: Path) -> None:

@@ -59,12 +59,15 @@ def by_run(paths: Iterable[Path]) -> Iterator[tuple[Path, ...]]:
         yield tuple(path for _, path in segments)
 
 
-def require_whole(run: str, segments: Sequence[tuple[int, Path | str]]) -> None:
-    """`segments`: the numbers and files, in order. Raises NotATraceError when one is missing or there twice."""
+def require_whole(run: str, segments: Sequence[tuple[int, Path | str]], *, is_followed: bool = False) -> None:
+    """`segments`: the numbers and files, in order; `is_followed`: the last one says so (`parquet.Footer`). Raises
+    NotATraceError when one is missing or there twice."""
     numbers = [number for number, _ in segments]
+    files = ", ".join(str(path) for _, path in segments)
     if numbers != list(range(1, len(numbers) + 1)):
-        files = ", ".join(str(path) for _, path in segments)
         raise NotATraceError(f"run {run}: segments {numbers} instead of 1 to {max(numbers)}, in {files}")
+    if is_followed:
+        raise NotATraceError(f"run {run}: segment {numbers[-1]} is not the last one, and no further one is in {files}")
 
 
 def _compact_run(segments: tuple[Path, ...], directory: Path, part_bytes: int) -> tuple[Path, ...]:

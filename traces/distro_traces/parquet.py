@@ -2,7 +2,8 @@
 
 `<directory>/run=<run>/part-0.parquet` and, of a large run, further parts. The columns derive from `Event`; `run` is a
 column too, so that a file moved elsewhere still says what it is. The header, and the cut of a recording that ended in
-mid-line, are kept in each file's metadata. `compact` and `run_writer` write them.
+mid-line, are kept in each file's metadata; a file that another one follows says so, and the last one does not, so that
+a reader misses a last file that is lost. `compact` and `run_writer` write them.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 from urllib.parse import quote
 
 import pyarrow as pa
@@ -26,6 +27,15 @@ VIOLATIONS = "violations"
 """The folder beside recordings in which a check keeps what it found: no recording, though it is Parquet."""
 HEADER_KEY = b"distrocheck.header"
 CUT_KEY = b"distrocheck.cut"
+FOLLOWED_KEY = b"distrocheck.followed"
+
+
+class Footer(NamedTuple):
+    """The metadata of a file. `is_followed`: the run has a further one; older files do not say that."""
+
+    header: Header
+    cut: Cut | None
+    is_followed: bool
 
 
 def _column_type(name: str) -> pa.DataType:
@@ -62,7 +72,7 @@ def read_parquet(path: Path | str) -> TraceFile:
     parts = parts_of(Path(path))
     if not parts:
         raise EmptyTraceError(f"{path}: no *{SUFFIX} in it; name the directory of a run, or one of its files")
-    header, cut = read_footer(parts[0])
+    header, cut, _ = read_footer(parts[0])
     rows = [row for part in parts for row in stream_parquet(part)]
     events = tuple(row for row in rows if isinstance(row, Event))
     return TraceFile(header, events, cut, tuple(row for row in rows if isinstance(row, Rejected)))
@@ -84,21 +94,21 @@ def stream_parquet(path: Path) -> Iterator[Event | Rejected]:
         raise DamagedTraceError(path, error) from error
 
 
-def read_footer(path: Path | str, file: BinaryIO | None = None) -> tuple[Header, Cut | None]:
-    """Read the header and the cut without the rows, and compare the columns with the schema.
+def read_footer(path: Path | str, file: BinaryIO | None = None) -> Footer:
+    """Read the metadata without the rows, and compare the columns with the schema.
 
     `file`: its bytes, where `path` is not a local file.
     Raises NotATraceError for a file of another kind or with columns of other types, NewerTraceError, EmptyTraceError.
     """
     try:
-        schema = pq.read_schema(file or path)
+        with pq.ParquetFile(file or path) as opened:
+            schema, metadata = opened.schema_arrow, opened.metadata.metadata or {}
     except FileNotFoundError as error:
         raise EmptyTraceError(f"{path}: no such file; name a recording or a directory of them") from error
     except pa.ArrowInvalid as error:
         raise NotATraceError(f"{path}: not a whole Parquet file; compact the recording again") from error
     except OSError as error:
         raise UnreadableTraceError(path, error) from error
-    metadata = schema.metadata or {}
     if HEADER_KEY not in metadata:
         columns = ", ".join(schema.names[:5]) + (", …" if len(schema.names) > 5 else "")
         raise NotATraceError(
@@ -114,7 +124,7 @@ def read_footer(path: Path | str, file: BinaryIO | None = None) -> tuple[Header,
                 f"{path}: column {expected.name} is {found} instead of {expected.type}; compact the recording again"
             )
     cut = metadata.get(CUT_KEY)
-    return header, Cut(*json.loads(cut)) if cut else None
+    return Footer(header, Cut(*json.loads(cut)) if cut else None, FOLLOWED_KEY in metadata)
 
 
 def event_of(row: dict[str, Any]) -> Event:

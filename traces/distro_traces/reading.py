@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from distro_traces import ndjson, parquet
-from distro_traces.compact import by_run
+from distro_traces.compact import by_run, require_whole
 from distro_traces.errors import TraceError
 from distro_traces.header import Header
 from distro_traces.ndjson import TraceFile, read_header, read_ndjson
@@ -53,10 +53,13 @@ def headers_at(path: Path) -> tuple[tuple[Header, tuple[Path, ...]], ...]:
 
 def _at_rest(files: Iterable[Path]) -> Iterable[tuple[Header, tuple[Path, ...]]]:
     """The parts of a run lie in one directory."""
-    parts: dict[tuple[Path, str], list[tuple[Header, Path]]] = {}
+    parts: dict[tuple[Path, str], list[tuple[parquet.Footer, Path]]] = {}
     for file in files:
-        header, _ = parquet.read_footer(file)
-        parts.setdefault((file.parent, header.run), []).append((header, file))
+        footer = parquet.read_footer(file)
+        parts.setdefault((file.parent, footer.header.run), []).append((footer, file))
     for of_run in parts.values():
-        of_run.sort(key=lambda part: part[0].segment)
-        yield of_run[0][0], tuple(file for _, file in of_run)
+        of_run.sort(key=lambda part: part[0].header.segment)
+        last, (first, _) = of_run[-1][0], of_run[0]
+        segments = [(footer.header.segment, file) for footer, file in of_run]
+        require_whole(first.header.run, segments, is_followed=last.is_followed)
+        yield first.header, tuple(file for _, file in of_run)

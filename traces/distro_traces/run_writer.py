@@ -23,7 +23,7 @@ from distro_traces.errors import RunExistsError, UnwritableTraceError
 from distro_traces.event import COLUMNS
 from distro_traces.header import Header
 from distro_traces.ndjson import Cut
-from distro_traces.parquet import CUT_KEY, HEADER_KEY, SCHEMA, part_name, run_directory
+from distro_traces.parquet import CUT_KEY, FOLLOWED_KEY, HEADER_KEY, SCHEMA, part_name, run_directory
 
 BATCH_ROWS = 16_384
 """So many rows of one node wait as Python objects, at about 500 bytes each."""
@@ -107,6 +107,8 @@ class RunWriter:
                 while group is not None and path.stat().st_size < self._part_bytes:
                     writer.write_table(group)
                     group = next(groups, None)
+                if group is not None:
+                    writer.add_key_value_metadata({FOLLOWED_KEY: b"true"})
             written.append(path)
         if len(written) > 1 and written[-1].stat().st_size < self._part_bytes // 2:
             self._join(written, cut)

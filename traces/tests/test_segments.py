@@ -17,6 +17,7 @@ from distro_traces.errors import EmptyTraceError, NotATraceError
 from distro_traces.event import Event, Kind
 from distro_traces.ndjson import LINE_BYTES_MAX, Recorder, read_header, read_ndjson
 from distro_traces.parquet import parts_of, read_parquet
+from distro_traces.reading import read_run
 
 
 def record(directory: Path, events: int, *, run: str = "long", segment_bytes: int = 2000) -> Path:
@@ -65,6 +66,17 @@ def test_a_missing_segment_is_named(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(EmptyTraceError, match=r"no \*\.ndjson below"):
         recordings_at(tmp_path / "empty")
+
+
+def test_a_last_file_at_rest_that_is_lost_is_missed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_writer, "BATCH_ROWS", 10)
+    monkeypatch.setattr(run_writer, "GROUP_ROWS", 40)
+    parts = compact([record(tmp_path, 2000, segment_bytes=10**6)], tmp_path / "rest", part_bytes=20_000)
+    assert len(read_run(tmp_path / "rest").events) == 2000
+    parts[-1].unlink()
+    lost = rf"run long: segment {len(parts) - 1} is not the last one, and no further one is in .*part-0\.parquet"
+    with pytest.raises(NotATraceError, match=lost):
+        read_run(tmp_path / "rest")
 
 
 def test_rows_out_of_order_are_sorted_at_rest(tmp_path: Path) -> None:
