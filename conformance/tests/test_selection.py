@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from programs import Document
 
 from distro_conformance.findings import Judgement
 from distro_conformance.findings.finding import MUST
-from distro_conformance.node.run import run_requirements
+from distro_conformance.node.run import check_requirements, members_beside, run_requirements
 from distro_conformance.requirements import all_requirements
 from distro_conformance.requirements.requirement import requirements_named
 from distro_conformance.targets.embedded import EmbeddedTarget
@@ -100,3 +101,21 @@ async def test_only_requirements_that_can_be_observed_apply_to_an_attached_serve
     [finding] = await run_requirements(Attached("nacos-2.2.4"), [unseen])
     assert finding.judgement is Judgement.NOT_APPLICABLE
     assert "members of the kit on its list" in finding.message
+
+
+@pytest.mark.parametrize("profile", ["nacos-2.2.4", "nacos-3.0.3", "strict"])
+async def test_of_an_attached_server_all_that_can_be_observed_is_judged(profile: str) -> None:
+    """What would change its state as a member does not apply, and leaves nothing open: else no run could conform."""
+    findings = await run_requirements(Attached(profile))
+    judged = Counter(each.judgement for each in findings)
+    assert not judged[Judgement.NOT_JUDGED], [str(each) for each in findings if each.judgement is Judgement.NOT_JUDGED]
+    assert judged[Judgement.CONFORMS] + judged[Judgement.KNOWN] >= 35
+
+
+async def test_of_an_attached_server_what_is_asked_for_by_its_id_and_cannot_be_observed_is_not_judged() -> None:
+    asked = ["DISTRO-HOLDER-002"]
+    target = Attached("strict")
+    async with members_beside(target, lambda _: None) as peers:
+        findings = await check_requirements(target, peers, requirements_named(asked), lambda _: None, asked)
+    assert [each.judgement for each in findings] == [Judgement.NOT_JUDGED]
+    assert "no VERIFY is sent to it as by a member" in findings[0].message

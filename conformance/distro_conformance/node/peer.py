@@ -68,6 +68,10 @@ _REPORTS_OVER_HTTP = Span(until="2.2.0")
 OnArrival = Callable[["Arrival"], None]
 
 
+class OnlyReadsError(TargetError):
+    """The request would change the state of a server that the kit did not start."""
+
+
 @dataclass(frozen=True, slots=True)
 class Arrival:
     """A request of the node, when it came, and whether the peer's answer to it was a success."""
@@ -322,7 +326,7 @@ class PlayedPeer:
         """Sends a Distro request unchanged, also a malformed one."""
         to_node = self._dialled()
         if self.only_reads and (operation := body.get("dataOperation")) not in _READING:
-            raise TargetError(f"the kit did not start {self._node}: no {operation} is sent to it as by a member")
+            raise OnlyReadsError(f"the kit did not start {self._node}: no {operation} is sent to it as by a member")
         self._sent_ms = self.now_ms()
         return await to_node.ask(DISTRO_REQUEST, body)
 
