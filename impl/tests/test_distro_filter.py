@@ -53,6 +53,17 @@ async def test_the_owner_registers_whichever_node_is_asked(lab: Lab) -> None:
             assert host["metadata"] == {"k": "ä b&c"}
 
 
+async def test_white_space_around_an_address_changes_no_owner(lab: Lab) -> None:
+    run = await lab.cluster(NACOS_2_2_4)
+    owner, others = owner_and_others(run, "10.0.0.7", 80)
+    async with Web() as web:
+        for node in (owner, *others):
+            answer = await web.post(node, INSTANCE, serviceName="web", ip=" 10.0.0.7 ", port=80)
+            assert (answer.status, answer.text) == (200, "ok")
+        assert client_ids(run, owner) == {"10.0.0.7:80#true"}
+        assert all(not client_ids(run, node) for node in others)
+
+
 async def test_a_form_and_a_beat_are_forwarded_too(lab: Lab) -> None:
     run = await lab.cluster(NACOS_2_2_4)
     owner, [asked, _] = owner_and_others(run, "10.0.0.7", 80)

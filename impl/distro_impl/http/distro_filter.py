@@ -110,7 +110,7 @@ def responsible_tag(parameters: Parameters) -> str:
         ip, port = _address_in_beat(parameters.text("beat")) or (ip, port)
     if len(ip) + len(port) > MAX_ID_LENGTH:
         raise FilterError(INVALID_PARAM, f"the address of the instance is longer than {MAX_ID_LENGTH}")
-    return f"{ip}:{port}"
+    return f"{ip.strip() or ip}:{port}"  # as in the id of the client, which white space is no part of
 
 
 def _address_in_beat(beat: str) -> tuple[str, str] | None:
