@@ -79,6 +79,11 @@ class PlayedHttpClient:
             more["metadata"] = json.dumps(rest)
         return await self._ask("POST", "", service, None, **more)
 
+    async def register_with(self, service: str, **parameters: str) -> HttpReply:
+        """With these parameters as they are, in a form."""
+        query = {"serviceName": service, "ip": self.ip, "port": str(self.port)}
+        return await self._send("POST", _PATHS[self.api], query, form=parameters)
+
     async def deregister(self, service: str) -> HttpReply:
         return await self._ask("DELETE", "", service)
 
@@ -94,7 +99,7 @@ class PlayedHttpClient:
         its group, as SDKs do: version 2 of the API refuses a beat without it.
 
         `parameter`: the service that the parameter of the request names, where it is not that of the body.
-        `by_body`: no parameter has the address, as in beats of old SDKs.
+        `by_body`: no parameter has the address, and the beat is in a form, as in beats of old SDKs.
         """
         known = metadata or {}
         grouped = f"{GROUP}@@{service}"
@@ -108,8 +113,8 @@ class PlayedHttpClient:
         }
         named = grouped if parameter is None else f"{GROUP}@@{parameter}"
         if by_body:
-            query = {"serviceName": named, "beat": json.dumps(info)}
-            return await self._send("PUT", f"{_PATHS[self.api]}/beat", query)
+            form = {"beat": json.dumps(info)}
+            return await self._send("PUT", f"{_PATHS[self.api]}/beat", {"serviceName": named}, form=form)
         return await self._ask("PUT", "/beat", named, beat=json.dumps(info))
 
     async def light_beat(self, service: str) -> HttpReply:
@@ -151,7 +156,12 @@ class PlayedHttpClient:
         return await self._send(method, _PATHS[self.api] + below, query, headers)
 
     async def _send(
-        self, method: str, path: str, query: Mapping[str, str], headers: Mapping[str, str] | None = None
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str],
+        headers: Mapping[str, str] | None = None,
+        form: Mapping[str, str] | None = None,
     ) -> HttpReply:
         """Raises TargetError when there is no answer."""
         self.require("http")
@@ -160,7 +170,7 @@ class PlayedHttpClient:
         try:
             async with (
                 aiohttp.ClientSession(connector=self.connector(), timeout=timeout, trust_env=False) as session,
-                session.request(method, f"http://{self.node}{path}", params=query, headers=shown) as reply,
+                session.request(method, f"http://{self.node}{path}", params=query, headers=shown, data=form) as reply,
             ):
                 return HttpReply(reply.status, await reply.text())
         except (aiohttp.ClientError, TimeoutError) as error:

@@ -53,6 +53,21 @@ async def _deaf(*_: object) -> bool:
     return False
 
 
+@mutant("m-answer-to-a-detection-is-no-sign-of-life", ConnectionManager, "detect")
+async def _no_sign_of_life(old: Any, self: Any, connection: Any, timeout_ms: int) -> bool:
+    """A connection that has answered a detection is asked again at the next check."""
+    active_ms = connection.last_active_ms
+    is_alive = bool(await old(self, connection, timeout_ms))
+    connection.last_active_ms = active_ms
+    return is_alive
+
+
+@mutant("m-members-are-not-asked", ConnectionManager, "detect")
+async def _members_are_not_asked(old: Any, self: Any, connection: Any, timeout_ms: int) -> bool:
+    """A silent connection of a member stays, and is sent no detection."""
+    return connection.meta.is_cluster or bool(await old(self, connection, timeout_ms))
+
+
 @mutant("m-detection-believes-anybody", ConnectionManager, "detect")
 async def _trusting(*_: object) -> bool:
     """A connection that answers no detection stays."""

@@ -142,6 +142,15 @@ def _of_one_length(_: Any, self: Any, other: Any, **__: Any) -> bool:
     return isinstance(other, PublishedBatch) and len(self.instances) == len(other.instances)
 
 
+@mutant("m-batches-at-the-same-addresses-are-equal", PublishedBatch, "equals")
+def _at_the_same_addresses(_: Any, self: Any, other: Any, **__: Any) -> bool:
+    """A batch that is received counts as equal to any other with the same addresses."""
+    if not isinstance(other, PublishedBatch):
+        return False
+    addresses = [sorted((each.ip, each.port) for each in batch.instances) for batch in (self, other)]
+    return addresses[0] == addresses[1]
+
+
 @mutant("m-received-groups-are-default", data_processor, "read_sync_data")
 def _in_the_default_group(old: Any, data: Any, **named: Any) -> Any:
     """The group of what is received is lost."""

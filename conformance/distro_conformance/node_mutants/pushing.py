@@ -11,6 +11,7 @@ from distro_impl.naming.client_manager import ClientManager
 from distro_impl.naming.push import PushService
 from distro_impl.naming.service_storage import ServiceStorage
 from distro_impl.remote.connection_manager import ConnectionManager
+from distro_impl.tasks.delay_engine import DelayTaskEngine
 
 
 @mutant("m-synced-changes-are-not-pushed", ClientManager, "_publish_change")
@@ -30,6 +31,27 @@ async def _never_acknowledged(old: Any, self: Any, *arguments: Any) -> bool:
     """A push is repeated although it was acknowledged."""
     await old(self, *arguments)
     return False
+
+
+@mutant("m-list-has-the-time-of-its-view", ServiceStorage, "_last_ref_time")
+def _time_of_the_view(old: Any, self: Any, service: Any) -> Any:
+    """A list has the time at which its service changed last."""
+    return self._stamps_ms.get(service) or old(self, service)
+
+
+@mutant("m-changes-postpone-the-push", DelayTaskEngine, "add")
+def _postpone_the_push(old: Any, self: Any, key: Any, action: Any, delay_ms: int) -> None:
+    """Each change of a service begins the push delay anew."""
+    pending = self._tasks.get(key) if self._name == "push tasks" else None
+    if pending is not None:
+        action = self._merge(action, self._tasks.pop(key).action)
+    old(self, key, action, delay_ms)
+
+
+@mutant("m-subscription-is-pushed-to-all", PushService, "_on_subscribed")
+def _pushed_to_all(_: Any, self: Any, event: Any) -> None:
+    """When a client subscribes, all subscribers of the service are pushed the list."""
+    self._add(event.service, None)
 
 
 @mutant("m-refused-push-is-delivered", ConnectionManager, "acknowledge")

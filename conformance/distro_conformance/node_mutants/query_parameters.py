@@ -10,14 +10,17 @@ from dataclasses import replace
 from typing import Any
 
 from aiohttp import web
+from yarl import URL
 
 from distro_conformance.node_mutants.mutant import left_out, mutant, swapped
 from distro_impl.http import distro_filter, instance_parameters, services
+from distro_impl.http import parameters as parameters_of_http
 from distro_impl.http.distro_filter import DistroFilter
 from distro_impl.http.instances import InstanceOperations
+from distro_impl.http.parameters import Parameters
 from distro_impl.http.replies import ApiError
 from distro_impl.naming import instance_operator, service_storage
-from distro_impl.naming.client import DEFAULT_NAMESPACE, Client, Service
+from distro_impl.naming.client import DEFAULT_GROUP, DEFAULT_NAMESPACE, Client, Service
 from distro_impl.naming.client_index import ClientIndex
 from distro_impl.naming.client_manager import ClientManager
 from distro_impl.naming.instance_operator import BeatInfo, InstanceOperator
@@ -75,6 +78,57 @@ def _kept_for_a_second(old: Any, *arguments: Any, **named: Any) -> Any:
     return {**old(*arguments, **named), "cacheMillis": 1_000}
 
 
+@mutant("m-list-is-not-valid", service_storage, "service_info")
+def _not_valid(old: Any, *arguments: Any, **named: Any) -> Any:
+    """A list says that it is not valid."""
+    return {**old(*arguments, **named), "valid": False}
+
+
+@mutant("m-list-is-protected", service_storage, "service_info")
+def _protected(old: Any, *arguments: Any, **named: Any) -> Any:
+    """A list says that it shows unhealthy instances as healthy, since too few are."""
+    return {**old(*arguments, **named), "reachProtectionThreshold": True}
+
+
+@mutant("m-list-shows-doubles", service_storage, "merged")
+def _shows_doubles(_: Any, published: Any) -> Any:
+    """An instance that two clients publish alike is twice in lists."""
+    return tuple(published)
+
+
+@mutant("m-group-parameter-is-ignored", parameters_of_http, "service_named")
+def _group_is_ignored(old: Any, name: str, parameters: Any) -> Service:
+    """Over HTTP a service whose group is a parameter of its own is in the default group."""
+    service: Service = old(name, parameters)
+    return service if "@@" in name else service._replace(group=DEFAULT_GROUP)
+
+
+@mutant("m-older-parameters-are-unknown", Parameters, "text")
+def _older_are_unknown(old: Any, self: Any, *names: str, **default: str) -> str:
+    """Over HTTP the older names of parameters are unknown."""
+    return str(old(self, names[0], **default))
+
+
+@mutant("m-forms-are-not-read", parameters_of_http, "_form")
+async def _forms_are_not_read(_old: Any, _request: Any) -> list[tuple[str, str]]:
+    """Parameters in a form are not read."""
+    return []
+
+
+@mutant("m-pairs-are-no-metadata", instance_parameters, "_metadata_of_pairs")
+def _pairs_are_none(_old: Any, _text: str) -> dict[str, str]:
+    """Metadata over HTTP that are written as pairs are lost."""
+    return {}
+
+
+@mutant("m-forms-are-not-passed-on", DistroFilter, "_forward")
+async def _forms_are_not_passed_on(old: Any, self: Any, request: Any, owner: str, url: str) -> Any:
+    """A request that is passed on lacks the parameters of its form."""
+    known = {"serviceName", *request.query}
+    query = {key: value for key, value in URL(url).query.items() if key in known}
+    return await old(self, request, owner, str(URL(url).with_query(query)))
+
+
 @mutant("m-one-instance-of-every-cluster", InstanceOperator, "instance")
 def _of_every_cluster(_: Any, self: Any, service: Service, ip: str, port: int, cluster: str) -> Any:  # noqa: ARG001 - it ignores it
     """A query of one instance over HTTP ignores the cluster that it names."""
@@ -87,6 +141,15 @@ def _answer_has_every_cluster(old: Any, self: Any, request: Any) -> Any:
     kind, body = old(self, request)
     hosts = self._storage.info(_service_of(request))["hosts"]
     return kind, {**body, "serviceInfo": {**body["serviceInfo"], "hosts": hosts}} if request.body.clusters else body
+
+
+@mutant("m-subscription-answer-has-disabled-instances", NamingHandlers, "subscribe")
+def _answer_has_disabled_instances(old: Any, self: Any, request: Any) -> Any:
+    """The answer to a subscription to all clusters shows disabled instances too."""
+    kind, body = old(self, request)
+    service = _service_of(request)
+    info = {**self._storage.info(service), "hosts": self._storage.hosts(service)}
+    return kind, body if request.body.clusters else {**body, "serviceInfo": info}
 
 
 @mutant("m-first-subscription-stays", ClientManager, "subscribe")

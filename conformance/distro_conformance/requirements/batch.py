@@ -10,6 +10,7 @@ from distro_conformance.node.kit import Kit
 from distro_conformance.node.peer import Arrival
 from distro_conformance.node.player import Host, Instance, PlayedClient, batch_request, query_request, read_hosts
 from distro_conformance.requirements.requirement import MUST, requirement
+from distro_conformance.wire.messages import batch_data, distro_request
 from distro_protos import Json, Message
 from distro_traces.content import Published, Replica
 
@@ -115,8 +116,9 @@ async def batches_of_several_services(kit: Kit) -> None:
 
 @requirement("DISTRO-BATCH-006", MUST, "#receive-change, #distro-content", since="2.1.1")
 async def received_batches_are_each_applied(kit: Kit) -> None:
-    """Each batch of a CHANGE with several batches is applied: a new or different batch replaces the previous content of
-    its service, an equal batch stays, and a missing batch is removed; a VERIFY of its revision succeeds then."""
+    """Each batch of a CHANGE with several batches is applied: a new or different batch, in the metadata of an instance
+    alone too, replaces the previous content of its service, an equal batch stays, and a missing batch is removed; a
+    VERIFY of its revision succeeds then."""
     reader, synced = await kit.client(), kit.foreign_client()
     first, second = services = [kit.service() for _ in range(2)]
     for service in services:
@@ -135,6 +137,20 @@ async def received_batches_are_each_applied(kit: Kit) -> None:
         verified = await kit.peer.verify(synced, revision)
         kit.require(verified.succeeded, f"success for VERIFY of {synced} revision {revision}", verified)
         await _is_shown(kit, reader, {first: (), **batches}, *services)
+    content = batch_data(synced, len(contents) + 1, {second: [("10.0.0.1", port) for port in PORTS]})
+    changed = content["batchInstanceData"]["batchInstancePublishInfos"][0]["instancePublishInfos"][-1]
+    changed["extendDatum"] = {"zone": "b"}
+    await kit.peer.send(distro_request("CHANGE", synced, target=kit.target.address, content=content))
+    kit.note(f"{kit.peer.address} sends CHANGE of {synced} with zone b at port {PORTS[-1]}")
+
+    async def zones() -> bool:
+        return [each.metadata.get("zone") for each in _by_port(await reader.query(second))] == [None, "b"]
+
+    await kit.eventually(zones, within_ms=kit.timings.view_ms, what=f"{second} with zone b at port {PORTS[-1]} alone")
+
+
+def _by_port(hosts: Sequence[Host]) -> list[Host]:
+    return sorted(hosts, key=lambda host: host.port)
 
 
 @requirement("DISTRO-BATCH-005", MUST, "#client-batch, #distro-content, #naming-requests", since="2.1.1")

@@ -6,10 +6,14 @@ The checks query the node itself; other requirements cover how the end of a clie
 
 from __future__ import annotations
 
+import itertools
+
 from distro_conformance.node.kit import Kit
 from distro_conformance.node.player import DETECTION, PlayedClient, query_request
 from distro_conformance.requirements.requirement import MUST, SHOULD, requirement
 from distro_conformance.waiting import Poll, poll_local
+from distro_conformance.wire.connection import CLUSTER_LABELS
+from distro_protos import Message
 
 _IDLE_MS, _CHECK_MS, _ANSWER_MS, _ACTIVE_MS = 20_000, 3_000, 5_000, 6_000
 _SILENT = 5
@@ -43,7 +47,8 @@ async def mute_client_is_given_up(kit: Kit) -> None:
 
 @requirement("DISTRO-CONNECTION-002", SHOULD, "#ejector-answer", bug="B39")
 async def answering_client_stays(kit: Kit) -> None:
-    """A client that only answers detections keeps its connection and what it publishes."""
+    """A client that only answers detections keeps its connection and what it publishes, and is asked again only once it
+    has been idle for 20 s since its answer."""
     client, clock = await _registered(kit), kit.target.clock
     gone, answered_ms = kit.lacks(client.id), list[int]()
 
@@ -59,15 +64,22 @@ async def answering_client_stays(kit: Kit) -> None:
 
     what = f"{client.id} answers every request"
     await kit.never(poll, for_ms=_EXPELLED_MS, what=what, otherwise=otherwise)
+    apart_ms = [later - earlier for earlier, later in itertools.pairwise(answered_ms)]
+    kit.require(all(each >= _IDLE_MS - _CHECK_MS for each in apart_ms), f"detections {_IDLE_MS} ms apart", apart_ms)
 
 
 @requirement("DISTRO-CONNECTION-003", MUST, "#ejector-check", bug="B03")
 async def idle_client_is_asked(kit: Kit) -> None:
-    """The node sends a detection on a connection once the connection has been idle for 20 s, and not before."""
-    client = await kit.client(idle=True)
+    """The node sends a detection on a connection, of a client or of a member, once the connection has been idle for
+    20 s, and not before."""
+    client, pushes = await kit.client(idle=True), list[Message]()
+    member = await kit.connection(CLUSTER_LABELS, on_push=pushes.append)
     asked = _asked(client)
     await kit.never(asked, for_ms=kit.timings.idle_ms - _CHECK_MS, what=f"{client.id} was active a moment ago")
     await _is_asked(kit, client, within_ms=2 * _CHECK_MS + _ANSWER_MS + _CHECK_MS)
+    also = poll_local(lambda: any(each.type == DETECTION for each in pushes))
+    what = f"a {DETECTION} to the member {member.id}"
+    await kit.eventually(also, within_ms=2 * _CHECK_MS + _ANSWER_MS, what=what)
 
 
 @requirement("DISTRO-CONNECTION-004", MUST, "#wire-checks, #ejector-check")

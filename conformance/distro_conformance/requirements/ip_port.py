@@ -19,7 +19,7 @@ from distro_conformance.requirements.requirement import MUST, requirement
 from distro_conformance.waiting import Poll, first_of
 from distro_conformance.wire.messages import content_of
 from distro_protos import Json
-from distro_traces.content import Replica
+from distro_traces.content import Published, Replica
 
 _HAS_REVISIONS = Span(since="2.1.2")
 
@@ -260,6 +260,39 @@ async def illegal_instance_over_http_is_refused(kit: Kit) -> None:
             kit.require(answer.is_refused is (metadata in illegal), f"{what} for {metadata} by {api}", reply)
             copy = await kit.peer.query(client.id)
             kit.require((copy is None) is (metadata in illegal), f"what {what} for {metadata} by {api} says", copy)
+
+
+@requirement("DISTRO-IPPORT-020", MUST, "#http-v1")
+async def parameters_count_in_each_spelling(kit: Kit) -> None:
+    """A registration over HTTP whose parameters are in a form, with the group apart from the name, the older names
+    `cluster` and `enable`, and metadata as pairs, reaches every member as any other; lists take the group apart from
+    the name too."""
+    client, service, away = kit.http_client(kit.target.address), kit.service(), kit.service()
+    group = {"groupName": "OTHER_GROUP"}
+    spelled = {"cluster": "blue", "metadata": "zone=a,room=b"}
+    for name, more in (away, {"enable": "false"}), (service, {}):
+        reply = await client.register_with(name, **group, **spelled, **more)
+        kit.note(f"{client.id} registers {name} with {group | spelled | more} in a form: {reply}")
+        kit.require((reply.status, reply.text) == (200, "ok"), "ok", reply)
+    for peer in kit.peers:
+        both = kit.arrival("CHANGE", client.id, at=peer, carrying=lambda replica: len(replica.published) == 2)
+        what = f"a CHANGE of {client.id} with {away} and {service} at {peer.address}"
+        change = await kit.eventually(both, within_ms=2 * kit.timings.sync_ms, what=what)
+        held = {each.service: (each.group, each.cluster, _datum(each)) for each in change.published}
+        datum = {"zone": "a", "room": "b"}
+        expected = {
+            away: ("OTHER_GROUP", "blue", datum | {"publishInstanceEnable": False}),
+            service: ("OTHER_GROUP", "blue", datum),
+        }
+        kit.require(held == expected, f"{expected}", held)
+    reply = await client.list(service, **group)
+    ports = [f"{each['ip']}:{each['port']}" for each in json.loads(reply.text)["hosts"]]
+    kit.require(ports == [f"{client.ip}:{client.port}"], f"{client.id} in the list of {service} of OTHER_GROUP", reply)
+
+
+def _datum(published: Published) -> Json:
+    """The attributes without the generated id."""
+    return {key: value for key, value in json.loads(published.attributes).items() if key != "customInstanceId"}
 
 
 def sent_health(

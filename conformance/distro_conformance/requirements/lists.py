@@ -31,6 +31,9 @@ _TIMES = ("instanceHeartBeatInterval", "instanceHeartBeatTimeOut", "ipDeleteTime
 _NAMES = "address billing cart catalogue discount invoice payment refund stock tax"
 _EMPTY_MS = 60_000 + 60_000 + 5_000
 """How long a service has to be empty, and the time between two checks of that."""
+_SAID_OF_A_LIST = {"valid": True, "reachProtectionThreshold": False}
+_APART_MS = 100
+"""Between two queries."""
 _OWN_TIMES, _USUAL_TIMES = [3_000, 9_000, 18_000], [5_000, 15_000, 30_000]
 
 
@@ -100,7 +103,8 @@ async def selectors_select(kit: Kit) -> None:
 async def list_is_the_union(kit: Kit) -> None:
     """A list is the union of what all clients publish, own and synced, each with its published values, a weight of 0
     too, the time-outs in its metadata, and the service and group that it belongs to; what two clients publish
-    differently at one address is shown twice; it says that it may be kept for ten seconds."""
+    differently at one address is shown twice, and what they publish alike once; it says that it may be kept for ten
+    seconds, that it is valid, and that no unhealthy instance is shown as healthy; a later list has a later time."""
     service, reader, synced = kit.service(), await kit.client(), kit.foreign_client()
     metadata = {"zone": "a", **_TIME_OUTS}
     await _register(await kit.client(), service, 80, weight=2.5, metadata=metadata)
@@ -116,6 +120,12 @@ async def list_is_the_union(kit: Kit) -> None:
     named = (listed.get("name"), listed.get("groupName"))
     kit.require(named == (service, GROUP), f"{service} of the group {GROUP}", listed)
     kit.require(listed.get("cacheMillis") == CACHE_MS, f"that it may be kept for {CACHE_MS} ms", listed)
+    said = {key: listed.get(key) for key in _SAID_OF_A_LIST}
+    kit.require(said == _SAID_OF_A_LIST, f"{_SAID_OF_A_LIST} in the list", said)
+    await kit.sleep(_APART_MS)
+    later = (await reader.ask("ServiceQueryRequest", query_request(service))).body["serviceInfo"]
+    times_ms = [each.get("lastRefTime") for each in (listed, later)]
+    kit.require(times_ms[0] < times_ms[1], "a later lastRefTime in the later list", times_ms)
     hosts = {host["port"]: host for host in listed["hosts"]}
     kept = ("healthy", "enabled", "ephemeral", "clusterName", "serviceName")
     for port, weight, held, times in (
@@ -132,7 +142,9 @@ async def list_is_the_union(kit: Kit) -> None:
         kit.require(found == expected, f"{dict(zip(kept, expected, strict=True))}", host)
         found = [host.get(key) for key in _TIMES]
         kit.require(found == times, f"{dict(zip(_TIMES, times, strict=True))}", host)
-    await _register(await kit.client(), service, 81, metadata={"zone": "b"})
+    for _ in range(2):
+        await _register(await kit.client(), service, 81, metadata={"zone": "b"})
+    await kit.settle(kit.timings.view_ms)
     await kit.eventually_listed(reader, service, *(f"10.0.0.1:{port}" for port in (80, 81, 81, 82, 83)))
 
 

@@ -21,6 +21,9 @@ from distro_protos import Json, Message
 
 _ELSEWHERE = {"namespace": "elsewhere", "groupName": "OTHER_GROUP"}
 _PUSH_DELAY_MS, _PUSH_TIMEOUT_MS, _PUSH_RETRY_MS = 500, 5_000, 1_000
+_CHANGES_EVERY_MS = 200
+_GIVEN_UP = 4
+"""The number of push delays without a push, while the service keeps changing, after which the check stops waiting."""
 
 
 @requirement("DISTRO-PUSH-001", MUST, "#index-push")
@@ -122,7 +125,8 @@ async def unacknowledged_push_is_repeated(kit: Kit) -> None:
 
 @requirement("DISTRO-PUSH-004", SHOULD, "#index-push, #connection-stream")
 async def acknowledged_push_is_not_repeated(kit: Kit) -> None:
-    """A push that is acknowledged is not repeated."""
+    """A push that is acknowledged is not repeated, also while another client subscribes to the service: that one alone
+    is pushed the list."""
     subscriber, service = await kit.client(), kit.service()
     await subscriber.subscribe(service)
     await (await kit.client()).register(service, "10.0.0.1", 80)
@@ -131,6 +135,10 @@ async def acknowledged_push_is_not_repeated(kit: Kit) -> None:
     before = len(subscriber.pushed(service))
     window_ms = _PUSH_TIMEOUT_MS + _PUSH_RETRY_MS + 1_000
     again = _pushes(subscriber, service, before + 1)
+    newcomer = await kit.client()
+    await newcomer.subscribe(service)
+    kit.note(f"{newcomer.id} subscribes to {service} too")
+    await _arrange_pushed(kit, newcomer, service, 80)
     await kit.never(again, for_ms=window_ms, what=f"{service} was acknowledged and has not changed since")
 
 
@@ -184,10 +192,11 @@ async def pushes_are_in_order(kit: Kit) -> None:
 
 @requirement("DISTRO-PUSH-007", MUST, "#naming-requests")
 async def subscription_is_answered_with_the_list(kit: Kit) -> None:
-    """The answer to a subscription shows the current list, of the clusters that the subscription names, as a query
-    does in every field."""
+    """The answer to a subscription shows the current list, without disabled instances and of the clusters that the
+    subscription names, as a query does in every field."""
     _, service = await kit.publisher(zone="a", weight="2.5")
     await (await kit.client()).register(service, "10.0.0.1", 81, cluster="blue")
+    await (await kit.client()).register(service, "10.0.0.1", 82, cluster="blue", enabled="false")
     subscriber = await kit.client()
     await kit.arrange_listed(subscriber, service, "10.0.0.1:80", "10.0.0.1:81")
     for clusters, ports in ("", [80, 81]), ("blue", [81]):
@@ -260,6 +269,29 @@ async def new_subscriber_takes_no_push_away(kit: Kit) -> None:
     kit.note(f"{newcomers[0].id} and {newcomers[1].id} subscribe to {service}")
     for each in newcomers:
         await _pushed(kit, each, service, port)
+
+
+@requirement("DISTRO-PUSH-010", MUST, "#index-push")
+async def later_changes_do_not_postpone_a_push(kit: Kit) -> None:
+    """A service that keeps changing is pushed one push delay after the first change, and the last change is pushed too.
+
+    The check assumes that each change comes within one push delay of the previous one, as DISTRO-SYNC-004 does.
+    """
+    subscriber, publisher, service = await kit.client(), await kit.client(), kit.service()
+    await subscriber.subscribe(service)
+    await kit.settle(kit.timings.push_ms)
+    before, port, changed_ms = len(subscriber.pushed(service)), 80, [kit.target.clock.now_ms()]
+    while len(subscriber.pushed(service)) == before and changed_ms[-1] < changed_ms[0] + _GIVEN_UP * _PUSH_DELAY_MS:
+        await publisher.register(service, "10.0.0.1", port := port + 1)
+        await kit.sleep(_CHANGES_EVERY_MS)
+        changed_ms.append(kit.target.clock.now_ms())
+    kit.note(f"{publisher.id} registers {service} {len(changed_ms) - 1} times, one every {_CHANGES_EVERY_MS} ms")
+    if len(subscriber.pushed(service)) == before:
+        longest_ms = max(later - earlier for earlier, later in itertools.pairwise(changed_ms))
+        kit.assume_turns(longest_ms, _PUSH_DELAY_MS, "one change after the other")
+    pushed = len(subscriber.pushed(service)) - before
+    kit.require(pushed > 0, f"a push of {service} although it goes on changing", f"{pushed} pushes")
+    await _pushed(kit, subscriber, service, port)
 
 
 async def _zone_is_pushed(kit: Kit, subscriber: PlayedClient, service: str) -> None:
