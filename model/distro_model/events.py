@@ -15,25 +15,38 @@ from distro_model.work import Apply, Read
 
 
 @value(frozen=True, slots=True)
-class ClientConnected:
+class BaseEvent:
+    """An event without further data; subclasses define it."""
+
+    at_ms: int
+
+
+@value(frozen=True, slots=True)
+class BaseClientEvent:
+    """An event about one client; subclasses define it."""
+
     at_ms: int
     client: str
 
 
 @value(frozen=True, slots=True)
-class SetupStarted:
+class Arrived:
+    """A peer's request arrived, in a form that subclasses define; the rule for it ends with exactly one `Reply`."""
+
+    at_ms: int
+    source: str
+    request: Request
+
+
+class ClientConnected(BaseClientEvent): ...
+
+
+class SetupStarted(BaseClientEvent):
     """The first half of a connection's set-up: its transport was found to be open, nothing is inserted yet (B40)."""
 
-    at_ms: int
-    client: str
 
-
-@value(frozen=True, slots=True)
-class SetupFinished:
+class SetupFinished(BaseClientEvent):
     """The second half: the connection is inserted, and with it its client."""
-
-    at_ms: int
-    client: str
 
 
 @value(frozen=True, slots=True)
@@ -82,19 +95,11 @@ class RequestFinished:
     request: InstanceRequest
 
 
-@value(frozen=True, slots=True)
-class ClientDisconnected:
-    at_ms: int
-    client: str
+class ClientDisconnected(BaseClientEvent): ...
 
 
-@value(frozen=True, slots=True)
-class RequestReceived:
-    """A peer's request arrived; the rule for it ends with exactly one `Reply`."""
-
-    at_ms: int
-    source: str
-    request: Request
+class RequestReceived(Arrived):
+    """It is handled."""
 
 
 @value(frozen=True, slots=True)
@@ -116,9 +121,7 @@ class TaskDue:
     target: str
 
 
-@value(frozen=True, slots=True)
-class VerifyDue:
-    at_ms: int
+class VerifyDue(BaseEvent): ...
 
 
 @value(frozen=True, slots=True)
@@ -129,19 +132,13 @@ class LeaseCheckDue:
     checks without effect are not passed to the node, so the node cannot know it."""
 
 
-@value(frozen=True, slots=True)
-class ReportDue:
-    at_ms: int
+class ReportDue(BaseEvent): ...
 
 
-@value(frozen=True, slots=True)
-class ReportToNotUpDue:
-    at_ms: int
+class ReportToNotUpDue(BaseEvent): ...
 
 
-@value(frozen=True, slots=True)
-class LoadDue:
-    at_ms: int
+class LoadDue(BaseEvent): ...
 
 
 @value(frozen=True, slots=True)
@@ -152,56 +149,28 @@ class ConnectionCheckDue:
     idle: tuple[str, ...]
 
 
-@value(frozen=True, slots=True)
-class DetectionAnswered:
+class DetectionAnswered(BaseClientEvent):
     """A client answers a probe: the first half of the server's handling of the answer."""
 
-    at_ms: int
-    client: str
 
-
-@value(frozen=True, slots=True)
-class DetectionHandled:
+class DetectionHandled(BaseClientEvent):
     """The second half. Another thread may act between the two."""
 
-    at_ms: int
-    client: str
 
-
-@value(frozen=True, slots=True)
-class ConnectionCheckEnds:
+class ConnectionCheckEnds(BaseEvent):
     """All answers were counted, or the wait for them is over."""
 
-    at_ms: int
+
+class HandlingRaised(Arrived):
+    """An exception left its handler before anything was done."""
 
 
-@value(frozen=True, slots=True)
-class HandlingRaised:
-    """A peer's request arrived, and an exception left its handler before anything was done; ends with one `Reply`."""
-
-    at_ms: int
-    source: str
-    request: Request
+class UnknownReceived(Arrived):
+    """It has a type that nothing here handles."""
 
 
-@value(frozen=True, slots=True)
-class UnknownReceived:
-    """A peer's request arrived with a type that nothing here handles; ends with one `Reply`."""
-
-    at_ms: int
-    source: str
-    request: Request
-
-
-Arrived = RequestReceived | HandlingRaised | UnknownReceived
-"""The arrival of a peer's request, in any form."""
-
-
-@value(frozen=True, slots=True)
-class LoadInterrupted:
+class LoadInterrupted(BaseEvent):
     """An exception left the loop over the members that are asked for a snapshot."""
-
-    at_ms: int
 
 
 @value(frozen=True, slots=True)
@@ -283,12 +252,8 @@ class HttpFinished:
     request: HttpReceived
 
 
-@value(frozen=True, slots=True)
-class AnnounceDue:
+class AnnounceDue(BaseClientEvent):
     """The event of a changed ip:port client is handled."""
-
-    at_ms: int
-    client: str
 
 
 @value(frozen=True, slots=True)

@@ -6,7 +6,7 @@ watched, the pairs whose beliefs may be out of date.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -98,55 +98,55 @@ class Layout:
     def _absent(self) -> frozenset[str]:
         return frozenset({"stale"} - self._optional.keys())
 
+    def _place(
+        self, name: str, columns: Mapping[str, str], constants: Mapping[str, Hashable], *families: Family
+    ) -> Place:
+        """With the columns that only a search has, and with these families."""
+        return Place(name, {**columns, **self._chooser}, constants, families, self._absent)
+
     def node(self, node: str) -> Place:
         others = self.others(node)
         peers = tuple(Member({"peer": node_column(other)}, {"peer_name": other}) for other in others)
-        return Place(
+        return self._place(
             node,
-            {"node": node_column(node), **self._chooser},
+            {"node": node_column(node)},
             {"node_name": node, "others": others, "addresses": self.addresses},
-            (
-                *self._all_families,
-                _family("outgoing", (link_column(node, other) for other in others)),
-                _family("incoming", (link_column(other, node) for other in others)),
-                _family("home_client", (client_column(each) for each in self.clients if self.home(each) == node)),
-                Family(("peer", "peer_name"), peers),
-            ),
-            self._absent,
+            *self._all_families,
+            _family("outgoing", (link_column(node, other) for other in others)),
+            _family("incoming", (link_column(other, node) for other in others)),
+            _family("home_client", (client_column(each) for each in self.clients if self.home(each) == node)),
+            Family(("peer", "peer_name"), peers),
         )
 
     def link(self, source: str, target: str, **constants: str) -> Place:
         columns = {"link": link_column(source, target), "source": node_column(source), "target": node_column(target)}
         names = {"source_name": source, "target_name": target, **constants}
-        return Place(f"{source}->{target}", {**columns, **self._chooser}, names, self._all_families, self._absent)
+        return self._place(f"{source}->{target}", columns, names, *self._all_families)
 
     def client(self, client: str) -> Place:
-        columns = {"life": client_column(client), "home": node_column(self.home(client)), **self._chooser}
-        return Place(client, columns, {"client": client}, self._all_families, self._absent)
+        columns = {"life": client_column(client), "home": node_column(self.home(client))}
+        return self._place(client, columns, {"client": client}, *self._all_families)
 
     def client_at(self, client: str, node: str) -> Place:
         """A client, and the node that receives a request about it."""
-        columns = {"life": client_column(client), "node": node_column(node), **self._chooser}
+        columns = {"life": client_column(client), "node": node_column(node)}
         claimant = next(iter(self.others(node)), "no node")
-        names = {"client": client, "node_name": node, "claimant": claimant}
-        return Place(f"{client} at {node}", columns, names, absent=self._absent)
+        return self._place(f"{client} at {node}", columns, {"client": client, "node_name": node, "claimant": claimant})
 
     def ip_client(self, client: str) -> Place:
-        columns = {"ip_life": ip_column(client), **self._chooser}
-        return Place(client, columns, {"client": client}, self._all_families, self._absent)
+        return self._place(client, {"ip_life": ip_column(client)}, {"client": client}, *self._all_families)
 
     def ip_client_at(self, client: str, node: str) -> Place:
-        columns = {"ip_life": ip_column(client), "node": node_column(node), **self._chooser}
-        return Place(f"{client} {node}", columns, {"client": client, "node_name": node}, absent=self._absent)
+        columns = {"ip_life": ip_column(client), "node": node_column(node)}
+        return self._place(f"{client} {node}", columns, {"client": client, "node_name": node})
 
     def routes(self, client: str) -> Iterator[Place]:
         """A request of the client arrives at one node, and is handled by one."""
         for asked in self.nodes:
             for handling in self.nodes:
                 nodes = {"asked": node_column(asked), "handling": node_column(handling)}
-                columns = {"ip_life": ip_column(client), **nodes, **self._chooser}
                 names = {"client": client, "asked_name": asked, "handling_name": handling}
-                yield Place(f"{client} {asked} {handling}", columns, names, absent=self._absent)
+                yield self._place(f"{client} {asked} {handling}", {"ip_life": ip_column(client), **nodes}, names)
 
     def everywhere(self) -> Place:
         """The whole cluster at once."""
@@ -162,12 +162,8 @@ class Layout:
             for node in self.nodes
             for client in self.clients
         )
-        families = (
-            *self._all_families,
-            Family(("any_link", "any_source", "any_source_name", "any_target_name"), links),
-            Family(("holder", "held"), held),
-        )
-        return Place("", self._chooser, {}, families, self._absent)
+        any_link = Family(("any_link", "any_source", "any_source_name", "any_target_name"), links)
+        return self._place("", {}, {}, *self._all_families, any_link, Family(("holder", "held"), held))
 
 
 def _family(name: str, columns: Iterable[str]) -> Family:

@@ -105,11 +105,9 @@ class ClientOutside:
 
     def finish(self, key: str, answer: Answer | None, now_ms: int, seen: str) -> None:
         """The event has happened by now, with this answer (None: without one). Raises Unexplained."""
-        if self.is_undecided:
-            return
         self._open.discard(key)
-        before = self._now(now_ms)
-        if self.is_undecided:
+        before = self._judged(now_ms)
+        if before is None:
             return
         self._remember(before, now_ms)
         states = self._after(before, key, now_ms)
@@ -169,17 +167,14 @@ class ClientOutside:
 
     def settle(self, now_ms: int) -> None:
         """All events that must have happened by now have happened."""
-        if not self.is_undecided:
-            self._now(now_ms)
+        self._judged(now_ms)
 
     # Observations of messages and views
 
     def sent(self, target: str, request: Request, now_ms: int, gathered_ms: int) -> None:
         """The node has sent this request. A VERIFY has the state at `gathered_ms` or later. Raises Unexplained."""
-        if self.is_undecided:
-            return
-        states = self._now(now_ms)
-        if self.is_undecided:
+        states = self._judged(now_ms)
+        if states is None:
             return
         if isinstance(request, Verify):
             self._sent_verify(target, request, states, now_ms, gathered_ms)
@@ -196,10 +191,8 @@ class ClientOutside:
 
     def shown(self, view: View | None, asked_ms: int, now_ms: int, how: str) -> None:
         """The node has returned this view of the client, as of some time since the query. Raises Unexplained."""
-        if self.is_undecided:
-            return
-        states = self._now(now_ms)
-        if self.is_undecided:
+        states = self._judged(now_ms)
+        if states is None:
             return
         if any(self._view(each.node) == view for each in self._lately(asked_ms)):
             return  # with any content, it may be of that time
@@ -217,11 +210,8 @@ class ClientOutside:
 
     def check(self, now_ms: int, peers: Iterable[str]) -> None:
         """Require that all messages that are due by now were sent. Raises Unexplained."""
-        if self.is_undecided:
-            return
-        states = self._now(now_ms)
-        owned = not self.is_undecided and all(self._is_verified(each.node, now_ms) for each in states)
-        if not owned:
+        states = self._judged(now_ms)
+        if states is None or not all(self._is_verified(each.node, now_ms) for each in states):
             self._owned_ms = None
             return
         self._owned_ms = now_ms if self._owned_ms is None else self._owned_ms
@@ -243,6 +233,11 @@ class ClientOutside:
         self._excused_ms[peer] = now_ms
 
     # Time
+
+    def _judged(self, now_ms: int) -> frozenset[Possible] | None:
+        """The states that are possible now; None: the client is no longer judged. Raises Unexplained."""
+        states = None if self.is_undecided else self._now(now_ms)
+        return None if self.is_undecided else states
 
     def _now(self, now_ms: int) -> frozenset[Possible]:
         """The states that are possible now and have no overdue event. Raises Unexplained if there is none."""

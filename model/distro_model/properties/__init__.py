@@ -106,14 +106,14 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
                 " that lists it and believes it UP, show the same instances of the client. All nodes that run show the"
                 " same of an ip:port client that beats, once all of them list each other and believe each other UP and"
                 " the owner holds the client.",
-                both(of_settled(diverged("INV-CONV")), of_settled_ip_clients(lambda _: ip_diverged)),
+                both(of_settled("INV-CONV", diverged), of_settled_ip_clients("INV-CONV", lambda _: ip_diverged)),
                 _synchronises,
             ),
             Property(
                 "INV-OWNER",
                 "A client is native at the node that holds its connection and nowhere else, at every moment; an ip:port"
                 " client is owned by exactly one node as soon as all have found out which nodes run.",
-                both(of_copies(misowned), of_ownership),
+                both(of_copies("INV-OWNER", misowned), of_ownership),
                 _has_any_clients,
             ),
             Property(
@@ -133,7 +133,7 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
                 "In a settled state no node holds a client that has disconnected as native, and none that its owner"
                 " exchanges requests with holds a copy, unless a crash or a change of a member list since then, a"
                 " swallowed DELETE or a set-up that was never finished has left the copy to its lease.",
-                of_settled(held_after_disconnect("INV-DELETE")),
+                of_settled("INV-DELETE", held_after_disconnect),
                 _has_clients,
             ),
             Property(
@@ -194,7 +194,7 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
                 "An ip:port client that falls silent in a settled state is shown neither by an owner that holds it nor"
                 " by a node that this owner exchanges requests with, once both time-outs of its beats and checks"
                 " after them are over.",
-                of_settled_ip_clients(shown_after_silence),
+                of_settled_ip_clients("INV-DEAD", shown_after_silence),
                 lambda bounds: bounds.ip_clients > 0,
             ),
             Property(
@@ -220,7 +220,7 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
                 " gone. Content acknowledged to an ip:port client shows at once where it was handled, and in a settled"
                 " state everywhere, unless its beats stopped, nodes crashed or left, or nodes received different"
                 " changes.",
-                both(of_homes, of_settled_ip_clients(lambda _: unshown)),
+                both(of_homes, of_settled_ip_clients("INV-CLIENTACK", lambda _: unshown)),
                 _has_any_clients,
             ),
             Property(
@@ -259,7 +259,7 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
             Property(
                 "REACH-SECOND-REVISION",
                 "A copy holds what its owner had at revision 2.",
-                of_copies(lambda _: at_second_revision),
+                of_copies("REACH-SECOND-REVISION", lambda _: at_second_revision),
                 lambda bounds: _replicates(bounds) and bounds.changes > 1,
             ),
             Property(
@@ -289,7 +289,7 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
                 "EVENTUALLY-CONV",
                 "If deliveries and timers go on, the owner of a connected client and each node that it exchanges"
                 " requests with in the end show the same instances of the client, for good, even if others stay down.",
-                of_all_nodes(diverged("EVENTUALLY-CONV")),
+                of_all_nodes("EVENTUALLY-CONV", diverged),
                 _replicates,
             ),
             Property(
@@ -297,7 +297,7 @@ PROPERTIES: Mapping[str, Property] = MappingProxyType(
                 "In the end no node holds a client that has disconnected as native, and none that its owner exchanges"
                 " requests with holds a copy, unless a crash or a change of a member list since then, a swallowed"
                 " DELETE or a set-up that was never finished has left the copy to its lease.",
-                of_all_nodes(held_after_disconnect("EVENTUALLY-DELETE")),
+                of_all_nodes("EVENTUALLY-DELETE", held_after_disconnect),
                 _replicates,
             ),
             Property(

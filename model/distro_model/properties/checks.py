@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, wraps
 from itertools import permutations
 
 from distro_model.bounded.layout import Layout, client_column, link_column, node_column
@@ -57,6 +57,24 @@ Function = Callable[..., Sequence[Alternative]]
 
 LookupChains = Callable[[Layout], Iterator[tuple[Lookup, ...]]]
 """The chains of one property: each ends in the register `found`."""
+
+Judge = Callable[..., str | None]
+"""The violation of a property by these values, as a sentence; None where there is none."""
+
+
+def finds(property_id: str, judge: Judge, *reads: str) -> Lookup:
+    """The last look-up of a chain: what is wrong with the values of these registers."""
+    return Lookup("as it should be", _findings_by(property_id, judge), reads, ("found",))
+
+
+@cache
+def _findings_by(property_id: str, judge: Judge) -> Function:
+    @wraps(judge)
+    def found(*values: object) -> Sequence[Alternative]:
+        what = judge(*values)
+        return () if what is None else ((Finding(property_id, what),),)
+
+    return found
 
 
 def slice_of(node: NodeState | None, client: str) -> NodeState | None:
@@ -96,34 +114,34 @@ def sliced(layout: Layout, client: str) -> dict[str, Lookup]:
     }
 
 
-def of_copies(function_of_node: Callable[[str], Function]) -> LookupChains:
-    """The state of one client at one node, in every state. The function gets the slice of it and the client's life."""
+def of_copies(property_id: str, judge_at: Callable[[str], Judge]) -> LookupChains:
+    """The state of one client at one node, in every state. It is judged by the slice of it and the client's life."""
 
     def lookup_chains(layout: Layout) -> Iterator[tuple[Lookup, ...]]:
         for client in layout.clients:
             for node, part in sliced(layout, client).items():
-                reads = (*part.writes, client_column(client))
-                yield (part, Lookup("as it should be", function_of_node(node), reads, ("found",)))
+                yield (part, finds(property_id, judge_at(node), *part.writes, client_column(client)))
 
     return lookup_chains
 
 
-def of_settled(function: Function) -> LookupChains:
+def of_settled(property_id: str, judge: Judge) -> LookupChains:
     """The state of one client at all nodes, in settled states."""
 
     def lookup_chains(layout: Layout) -> Iterator[tuple[Lookup, ...]]:
         before, stays = tuple(at_rest(layout)), settled_lookup(layout)
-        return ((*before, _of_client(client, function), stays) for client in layout.clients)
+        for client in layout.clients:
+            yield (*before, finds(property_id, judge, "all nodes", client_column(client)), stays)
 
     return lookup_chains
 
 
-def of_all_nodes(function: Function) -> LookupChains:
+def of_all_nodes(property_id: str, judge: Judge) -> LookupChains:
     """The state of one client at all nodes, in every state."""
 
     def lookup_chains(layout: Layout) -> Iterator[tuple[Lookup, ...]]:
         for client in layout.clients:
-            yield (*all_slices(layout, client), _of_client(client, function))
+            yield (*all_slices(layout, client), finds(property_id, judge, "all nodes", client_column(client)))
 
     return lookup_chains
 
@@ -133,10 +151,6 @@ def all_slices(layout: Layout, client: str) -> Iterator[Lookup]:
     slices = sliced(layout, client).values()
     yield from slices
     yield from together([register for each in slices for register in each.writes])
-
-
-def _of_client(client: str, function: Function) -> Lookup:
-    return Lookup("as it should be", function, ("all nodes", client_column(client)), ("found",))
 
 
 def at_rest(layout: Layout) -> Iterator[Lookup]:
@@ -278,76 +292,64 @@ class _Exchange:
 
 
 @cache
-def misowned(node: str) -> Function:
+def misowned(node: str) -> Judge:
     """A client is native at the node that holds its connection and nowhere else."""
 
-    def found(state: NodeState | None, life: Life) -> Sequence[Alternative]:
+    def judge(state: NodeState | None, life: Life) -> str | None:
         held = None if state is None else state.client(life.client)
         owns = held is not None and held.native
         connected = life.connection is Connection.OPEN and life.home == node
         if owns == connected:
-            return ()
-        what = f"{life.client} is {'' if owns else 'not '}native at {node} and {_connection(life)}"
-        return ((Finding("INV-OWNER", what),),)
+            return None
+        return f"{life.client} is {'' if owns else 'not '}native at {node} and {_connection(life)}"
 
-    return found
+    return judge
 
 
 def of_revisions(layout: Layout) -> Iterator[tuple[Lookup, ...]]:
     """INV-REV. Where revisions travel, 0 is a revision like any other; elsewhere every copy has 0."""
-    function = misrevised if layout.profile.revisions_travel else misrevised_above_0
-    return of_copies(lambda _: function)(layout)
+    judge = misrevised if layout.profile.revisions_travel else misrevised_above_0
+    return of_copies("INV-REV", lambda _: judge)(layout)
 
 
-def misrevised_above_0(node: NodeState | None, life: Life) -> Sequence[Alternative]:
+def misrevised_above_0(node: NodeState | None, life: Life) -> str | None:
     held = None if node is None else node.client(life.client)
-    return () if held is None or (held.revision == 0 and not held.native) else misrevised(node, life)
+    return None if held is None or (held.revision == 0 and not held.native) else misrevised(node, life)
 
 
-def misrevised(node: NodeState | None, life: Life) -> Sequence[Alternative]:
+def misrevised(node: NodeState | None, life: Life) -> str | None:
     """A copy stamped with revision r holds what its owner had at revision r.
 
     A copy to which a CHANGE is being applied is excluded, and so is one that another node has claimed.
     """
     held = None if node is None else node.client(life.client)
     if node is None or held is None:
-        return ()
+        return None
     if held.content == COLLIDING_CONTENT or any(apply.client == life.client for apply in node.applies):
-        return ()
+        return None
     if held.revision >= len(life.contents):
-        what = f"{node.name} has {held.name} at revision {held.revision}, never reached"
-    elif life.contents[held.revision] != held.content:
-        what = (
-            f"{node.name} has {held.name} at revision {held.revision} with {text_of(held.content)},"
-            f" its owner had {text_of(life.contents[held.revision])}"
-        )
-    else:
-        return ()
-    return ((Finding("INV-REV", what),),)
+        return f"{node.name} has {held.name} at revision {held.revision}, never reached"
+    if life.contents[held.revision] == held.content:
+        return None
+    return (
+        f"{node.name} has {held.name} at revision {held.revision} with {text_of(held.content)},"
+        f" its owner had {text_of(life.contents[held.revision])}"
+    )
 
 
-def at_second_revision(node: NodeState | None, life: Life) -> Sequence[Alternative]:
+def at_second_revision(node: NodeState | None, life: Life) -> str | None:
     held = None if node is None else node.client(life.client)
     if node is None or held is None or held.native or len(life.contents) < 3:
-        return ()
+        return None
     if held.content != life.contents[2] or life.contents[2] == life.contents[1]:
-        return ()
-    return ((Finding("REACH-SECOND-REVISION", f"{node.name} holds the second content of {life.client}"),),)
+        return None
+    return f"{node.name} holds the second content of {life.client}"
 
 
-@cache
-def diverged(property_id: str) -> Function:
+def diverged(nodes: Nodes, life: Life) -> str | None:
     """The owner of a connected client and one of its peers do not show the same instances of it."""
-
-    def found(nodes: Nodes, life: Life) -> Sequence[Alternative]:
-        if life.connection is not Connection.OPEN:
-            return ()
-        held = held_by(peers_of(nodes, life.home), life.client)
-        if len(set(held.values())) < 2:
-            return ()
-        return ((Finding(property_id, f"{life.client}: {contents_text(held)}"),),)
-
-    return found
+    held = held_by(peers_of(nodes, life.home), life.client) if life.connection is Connection.OPEN else {}
+    return f"{life.client}: {contents_text(held)}" if len(set(held.values())) > 1 else None
 
 
 def peers_of(nodes: Nodes, name: str) -> Nodes:
@@ -368,83 +370,74 @@ def stable(nodes: Nodes) -> bool:
     return all(believes_up(*pair) for pair in permutations(running, 2))
 
 
-@cache
-def held_after_disconnect(property_id: str) -> Function:
+def held_after_disconnect(nodes: Nodes, life: Life) -> str | None:
     """A client that has disconnected is held as native anywhere, or after an orderly end by its owner's peers."""
-
-    def found(nodes: Nodes, life: Life) -> Sequence[Alternative]:
-        if life.connection is not Connection.ENDED:
-            return ()
-        peers = peers_of(nodes, life.home) if life.left_cleanly else ()
-        held = {node.name: (node.client(life.client), node in peers) for node in nodes if node is not None}
-        holders = [name for name, (copy, is_peer) in held.items() if copy is not None and (copy.native or is_peer)]
-        if not holders:
-            return ()
-        return ((Finding(property_id, f"{life.client} has disconnected and is still at {', '.join(holders)}"),),)
-
-    return found
+    if life.connection is not Connection.ENDED:
+        return None
+    peers = peers_of(nodes, life.home) if life.left_cleanly else ()
+    held = {node.name: (node.client(life.client), node in peers) for node in nodes if node is not None}
+    holders = [name for name, (copy, is_peer) in held.items() if copy is not None and (copy.native or is_peer)]
+    return f"{life.client} has disconnected and is still at {', '.join(holders)}" if holders else None
 
 
 def unfinished_sync(layout: Layout) -> Iterator[tuple[Lookup, ...]]:
     """From one node to another that runs: a sync is queued or unfinished."""
     for source, target in layout.links:
-        reads = (node_column(source), link_column(source, target))
-        yield (Lookup("it is quiet", has_syncs(target), reads, ("found",)),)
+        yield (finds("EVENTUALLY-QUIET", has_syncs(target), node_column(source), link_column(source, target)),)
 
 
 def of_workers(layout: Layout) -> Iterator[tuple[Lookup, ...]]:
     """INV-ISOLATE: each node separately."""
     for node in layout.nodes:
-        yield (Lookup("workers are free", held_up(layout.profile), (node_column(node),), ("found",)),)
+        yield (finds("INV-ISOLATE", held_up(layout.profile), node_column(node)),)
 
 
 @cache
-def held_up(profile: Profile) -> Function:
-    def found(node: NodeState | None) -> Sequence[Alternative]:
+def held_up(profile: Profile) -> Judge:
+    def judge(node: NodeState | None) -> str | None:
         if node is None or not node.under_way:
-            return ()
+            return None
         for task in node.tasks:
             elsewhere = tuple(each for each in node.under_way if each[1] != task.target)
             but_for_it = node.changed(under_way=elsewhere, reads=())
             if not has_free_worker(but_for_it, task.client, task.target, profile):
                 waits = f"{node.name} has no worker for the {task.action} of {task.client} to {task.target}"
                 whom = " and ".join(sorted({target for _, target in elsewhere}))
-                return ((Finding("INV-ISOLATE", f"{waits} before {whom} has answered"),),)
-        return ()
+                return f"{waits} before {whom} has answered"
+        return None
 
-    return found
+    return judge
 
 
 def of_loads(layout: Layout) -> Iterator[tuple[Lookup, ...]]:
     """All nodes together, in every state: those that are not loaded."""
     nodes = [node_column(node) for node in layout.nodes]
-    yield (*together(nodes), Lookup("all are loaded", unloaded, ("all nodes",), ("found",)))
+    yield (*together(nodes), finds("EVENTUALLY-LOAD", unloaded, "all nodes"))
 
 
-def unloaded(nodes: Nodes) -> Sequence[Alternative]:
+def unloaded(nodes: Nodes) -> str | None:
     """A running node is not loaded, and has a peer to load from."""
     running = {node.name for node in nodes if node is not None}
     waiting = [node for node in nodes if node is not None and not node.loaded and running & {*node.others}]
     if not waiting:
-        return ()
+        return None
     peers = " and ".join(sorted(running & {*waiting[0].others}))
-    return ((Finding("EVENTUALLY-LOAD", f"{waiting[0].name} is not loaded, though {peers} can be asked"),),)
+    return f"{waiting[0].name} is not loaded, though {peers} can be asked"
 
 
 @cache
-def has_syncs(target: str) -> Function:
-    def found(node: NodeState | None, link: Link) -> Sequence[Alternative]:
+def has_syncs(target: str) -> Judge:
+    def judge(node: NodeState | None, link: Link) -> str | None:
         if link.down:
-            return ()  # messages to a node that is down wait
+            return None  # messages to a node that is down wait
         queued = node is not None and target in {
             *(task.target for task in node.tasks),
             *(read.target for read in node.reads),
         }
-        if not queued and not any(isinstance(call.request, Change | Delete) for call in link.calls):
-            return ()
-        return ((Finding("EVENTUALLY-QUIET", f"a sync for {target} is queued or unfinished"),),)
+        unfinished = queued or any(isinstance(call.request, Change | Delete) for call in link.calls)
+        return f"a sync for {target} is queued or unfinished" if unfinished else None
 
-    return found
+    return judge
 
 
 def held_by(nodes: Nodes, client: str) -> dict[str, Content]:

@@ -15,40 +15,37 @@ from distro_model.cluster.budget import Budget
 from distro_model.cluster.values import Connection, Life
 from distro_model.messages import text_of
 from distro_model.node import NodeState
-from distro_model.properties.checks import Function, at_rest, settled_lookup, sliced
+from distro_model.properties.checks import Function, at_rest, finds, settled_lookup, sliced
 from distro_model.rules.index import projection
-from distro_model.search.system import Alternative, Finding, Lookup
+from distro_model.search.system import Alternative, Lookup
 
 
 def of_homes(layout: Layout) -> Iterator[tuple[Lookup, ...]]:
     """INV-CLIENTACK: each client at the node that it is connected to."""
     for client in layout.clients:
         home = sliced(layout, client)[layout.home(client)]
-        reads = (*home.writes, client_column(client))
-        yield (home, Lookup("as it should be", differs_from_acknowledged, reads, ("found",)))
+        yield (home, finds("INV-CLIENTACK", differs_from_acknowledged, *home.writes, client_column(client)))
 
 
-def differs_from_acknowledged(node: NodeState | None, life: Life) -> Sequence[Alternative]:
+def differs_from_acknowledged(node: NodeState | None, life: Life) -> str | None:
     """The node holds content that differs from the content acknowledged to the client."""
     if node is None or node.local.is_busy or life.connection is not Connection.OPEN:
-        return ()
+        return None
     held = node.client(life.client)
     content = () if held is None else held.content
     if content == life.acknowledged:
-        return ()
-    what = (
+        return None
+    return (
         f"{life.client} has the acknowledged content {text_of(life.acknowledged)}, {node.name} has {text_of(content)}"
     )
-    return ((Finding("INV-CLIENTACK", what),),)
 
 
 def of_indexes(layout: Layout) -> Iterator[tuple[Lookup, ...]]:
     """INV-INDEX: the index and the last push of each node."""
     if not layout.bounds.index:
         return
-    as_it_should_be = "as it should be"
     for node in layout.nodes:
-        found = Lookup(as_it_should_be, misindexed, (node_column(node),), ("found",))
+        found = finds("INV-INDEX", misindexed, node_column(node))
         if not layout.bounds.lost_events:
             yield (found,)
             continue
@@ -64,10 +61,10 @@ def lost_none(lost_events: int) -> Function:
     return has_all
 
 
-def misindexed(node: NodeState | None) -> Sequence[Alternative]:
+def misindexed(node: NodeState | None) -> str | None:
     """With nothing left to handle, the index or the last push disagrees with the table of clients."""
     if node is None or node.local.is_busy:
-        return ()
+        return None
     truth = projection(node)
     index, pushed = set(node.local.index), set(node.local.pushed)
     surplus = sorted(index - {shown[:2] for shown in truth})
@@ -79,8 +76,8 @@ def misindexed(node: NodeState | None) -> Sequence[Alternative]:
     elif pushed != set(truth):
         what = f"is right, its last push is not: it showed {_text(node.local.pushed)} instead of {_text(truth)}"
     else:
-        return ()
-    return ((Finding("INV-INDEX", f"the index of {node.name} {what}"),),)
+        return None
+    return f"the index of {node.name} {what}"
 
 
 def _text(shown: tuple[tuple[str, str, str], ...]) -> str:

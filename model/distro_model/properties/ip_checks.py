@@ -21,12 +21,14 @@ from distro_model.node import NodeState
 from distro_model.profiles import Profile
 from distro_model.properties.checks import (
     Function,
+    Judge,
     LookupChains,
     Nodes,
     after_each,
     all_slices,
     at_rest,
     contents_text,
+    finds,
     held_by,
     peers_of,
     settled_lookup,
@@ -34,14 +36,14 @@ from distro_model.properties.checks import (
     stable,
 )
 from distro_model.rules.owners import is_responsible, owner_of
-from distro_model.search.system import Alternative, Finding, Lookup
+from distro_model.search.system import Alternative, Lookup
 
 
-def of_settled_ip_clients(function: Callable[[Profile], Function]) -> LookupChains:
+def of_settled_ip_clients(property_id: str, judge_by: Callable[[Profile], Judge]) -> LookupChains:
     """The state of one ip:port client at all nodes, in settled states."""
 
     def lookup_chains(layout: Layout) -> Iterator[tuple[Lookup, ...]]:
-        found = function(layout.profile)
+        judge = judge_by(layout.profile)
         for client in layout.ip_clients:
             reads = ("all nodes", ip_column(client))
             is_unknown = may_be_unknown_to_owner(layout.bounds)
@@ -49,7 +51,7 @@ def of_settled_ip_clients(function: Callable[[Profile], Function]) -> LookupChai
             yield (
                 *at_rest(layout),
                 *((beat,) if is_unknown else ()),
-                Lookup("as it should be", found, reads, ("found",)),
+                finds(property_id, judge, *reads),
                 settled_lookup(layout),
             )
 
@@ -80,29 +82,28 @@ def of_ownership(layout: Layout) -> Iterator[tuple[Lookup, ...]]:
     if not layout.bounds.watches_members:
         return
     for client in layout.ip_clients:
-        reads = ("all nodes", ip_column(client), STALE)
-        found = Lookup("as it should be", _misowned(layout.profile), reads, ("found",))
+        found = finds("INV-OWNER", _misowned(layout.profile), "all nodes", ip_column(client), STALE)
         yield (*all_slices(layout, client), found)
 
 
 @cache
-def _misowned(profile: Profile) -> Function:
+def _misowned(profile: Profile) -> Judge:
     """There is an owner once no node can still believe a stopped node alive; there is exactly one when all beliefs are
     fresh."""
 
-    def found(nodes: Nodes, life: IpLife, stale: Pairs) -> Sequence[Alternative]:
+    def judge(nodes: Nodes, life: IpLife, stale: Pairs) -> str | None:
         running = [node for node in nodes if node is not None]
         lists = {tuple(sorted((node.name, *node.others))) for node in running}
         names = {node.name for node in running}
         if not life.published or len(lists) != 1 or any(node in names and other not in names for node, other in stale):
-            return ()
+            return None
         owners = [node.name for node in running if _owns(node, life.client, profile)]
         fresh = all(node not in names for node, _ in stale)
-        if not owners or (fresh and len(owners) > 1):
-            return ((Finding("INV-OWNER", f"{life.client} is owned by {' and '.join(owners) or 'no node'}"),),)
-        return ()
+        if owners and not (fresh and len(owners) > 1):
+            return None
+        return f"{life.client} is owned by {' and '.join(owners) or 'no node'}"
 
-    return found
+    return judge
 
 
 def _owns(node: NodeState, client: str, profile: Profile) -> bool:
@@ -110,44 +111,41 @@ def _owns(node: NodeState, client: str, profile: Profile) -> bool:
     return owner_of(node, client, profile) == node.name if held is None else is_responsible(node, held, profile)
 
 
-def ip_diverged(nodes: Nodes, life: IpLife) -> Sequence[Alternative]:
+def ip_diverged(nodes: Nodes, life: IpLife) -> str | None:
     held = held_by(nodes, life.client)
     if not stable(nodes) or not life.published or life.silence or len(set(held.values())) < 2:
-        return ()
-    return ((Finding("INV-CONV", f"{life.client}: {contents_text(held)}"),),)
+        return None
+    return f"{life.client}: {contents_text(held)}"
 
 
-def unshown(nodes: Nodes, life: IpLife) -> Sequence[Alternative]:
+def unshown(nodes: Nodes, life: IpLife) -> str | None:
     """All nodes show the content last acknowledged to the client. (Deregistered: see INV-RESURRECT.)"""
     held = held_by(nodes, life.client)
     claimed = life.published and life.sure and not life.silence and stable(nodes)
     if not claimed or set(map(shown, held.values())) == {life.published}:
-        return ()
-    what = f"{life.client} was answered for {text_of(life.published)}: {contents_text(held)}"
-    return ((Finding("INV-CLIENTACK", what),),)
+        return None
+    return f"{life.client} was answered for {text_of(life.published)}: {contents_text(held)}"
 
 
 @cache
-def shown_after_silence(profile: Profile) -> Function:
+def shown_after_silence(profile: Profile) -> Judge:
     """From here on the client is silent: after both time-outs and the checks of beats no node shows it any more."""
 
-    def found(nodes: Nodes, life: IpLife) -> Sequence[Alternative]:
+    def judge(nodes: Nodes, life: IpLife) -> str | None:
         held = [node for node in nodes if node is not None and node.client(life.client) is not None]
         owners = [node.name for node in held if _owns(node, life.client, profile)]
         if not owners:
-            return ()
+            return None
         left = nodes
         for silent_ms in (profile.beat_timeout_ms, profile.beat_delete_ms):
             silent = tuple(node and _silent_for(node, life.client, silent_ms) for node in left)
             left, _ = after_each(silent, BeatCheckDue(0), profile)
         peers = [node for owner in owners for node in peers_of(left, owner)]
         holders = [name for name, content in held_by(tuple(peers), life.client).items() if content]
-        if not holders:
-            return ()
         where = ", ".join(holders)
-        return ((Finding("INV-DEAD", f"{life.client} falls silent here and is shown for ever by {where}"),),)
+        return f"{life.client} falls silent here and is shown for ever by {where}" if holders else None
 
-    return found
+    return judge
 
 
 def _silent_for(node: NodeState, client: str, silent_ms: int) -> NodeState:
@@ -163,21 +161,18 @@ def of_equal_revisions(layout: Layout) -> Iterator[tuple[Lookup, ...]]:
     for client in layout.ip_clients:
         at = sliced(layout, client)
         for one, other in combinations(layout.nodes, 2):
-            slices = (at[one], at[other])
-            reads = [register for each in slices for register in each.writes]
-            yield (*slices, Lookup("equal", _misrevised(client), tuple(reads), ("found",)))
+            yield (at[one], at[other], finds("INV-REV", _misrevised(client), *at[one].writes, *at[other].writes))
 
 
 @cache
-def _misrevised(client: str) -> Function:
-    def found(one: NodeState | None, other: NodeState | None) -> Sequence[Alternative]:
+def _misrevised(client: str) -> Judge:
+    def judge(one: NodeState | None, other: NodeState | None) -> str | None:
         held = None if one is None else one.client(client)
         copy = None if other is None else other.client(client)
         if one is None or other is None or held is None or copy is None:
-            return ()
+            return None
         if held.revision != copy.revision or held.content == copy.content or not held.revision:
-            return ()
-        contents = {one.name: held.content, other.name: copy.content}
-        return ((Finding("INV-REV", f"{client} at one revision: {contents_text(contents)}"),),)
+            return None
+        return f"{client} at one revision: {contents_text({one.name: held.content, other.name: copy.content})}"
 
-    return found
+    return judge
