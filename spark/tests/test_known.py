@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import cast
 
 import polars as pl
 import pytest
@@ -26,7 +27,7 @@ from distro_spark.local import Local
 from distro_spark.responsibility import MEASURED
 from distro_spark.result import CheckResult
 from distro_spark.symptoms import SYMPTOMS
-from distro_spark.symptoms.symptom import Symptom
+from distro_spark.symptoms.symptom import Clauses, Symptom
 from distro_spark.timeline import SORTED, timeline
 from distro_spark.violations import findings_of_clients, findings_of_nodes
 from distro_traces.ndjson import Recorder
@@ -179,3 +180,11 @@ def test_what_a_release_does_not_have_is_not_applicable_and_no_pass(tmp_path: Pa
     result = in_process(tmp_path)
     assert {each.name: each.verdict for each in result.invariants}["INV-REV"] == "not-applicable"
     assert result.verdict == "conforms"
+
+
+def test_a_symptom_that_states_no_clause_about_a_violation_does_not_excuse_it() -> None:
+    def look(_: Finding) -> Clauses:
+        yield from ()
+
+    silent = Symptom(bug="B02", about=("INV-CONV",), sentence="", look=look)
+    assert silent.missing(cast("Finding", None)) == ("B02 has a clause about this",)

@@ -23,8 +23,10 @@ class Symptom(Sign):
         return dict(self.look(found))
 
     def missing(self, found: Finding) -> tuple[str, ...]:
-        """The clauses that do not hold: with none the violation is explained."""
-        return tuple(sentence for sentence, holds in self.look(found) if not holds)
+        """The clauses that do not hold: with none the violation is explained. A symptom without a clause explains
+        nothing."""
+        clauses = tuple(self.look(found)) or ((f"{self.bug} has a clause about this", False),)
+        return tuple(sentence for sentence, holds in clauses if not holds)
 
 
 def symptom(bug: str, *about: str, releases: Span | None = None) -> Callable[[Callable[[Finding], Clauses]], Symptom]:
