@@ -292,6 +292,10 @@ class Cluster:
         marks = self.marks.filter(~pl.col("run").is_in(list(runs)))
         return cluster_of(nodes.drop("g"), marks.drop("g"), self.headers, self.needs, self.aside)
 
+    def own(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """The rows of its runs."""
+        return rows if len(self.of_run) == len(self.headers) else rows.filter(pl.col("run").is_in([*self.of_run]))
+
     # Questions about one link, for few candidates
 
     def is_excused(self, node: int, peer: int, since_ms: int, until_ms: int) -> bool:

@@ -41,11 +41,7 @@ class Local(Engine):
         return pl.SQLContext(rows=rows).execute(query.format(rows="rows")).collect()
 
     def of_clients(self, cluster: Cluster, judge: Judge, _: Columns, part_rows: int, /) -> Iterator[pl.DataFrame]:
-        yield from map(judge, sorted_parts(self._of(cluster).collect(), part_rows))
+        yield from map(judge, sorted_parts(cluster.own(self._events), part_rows))
 
     def of_nodes(self, cluster: Cluster) -> pl.DataFrame:
-        return self._of(cluster).filter(pl.col("client").is_null()).collect()
-
-    def _of(self, cluster: Cluster) -> pl.LazyFrame:
-        rows = self._events.lazy()
-        return rows if len(cluster.of_run) == len(self.headers) else rows.filter(pl.col("run").is_in([*cluster.of_run]))
+        return cluster.own(self._events).filter(pl.col("client").is_null())

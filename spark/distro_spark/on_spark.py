@@ -114,7 +114,7 @@ class OnSpark(Engine):
 
     def of_nodes(self, cluster: Cluster) -> pl.DataFrame:
         rows = self.chunks.where("chunk is not null").select("chunk").mapInArrow(of_no_client, ddl(EVENT_TYPES))
-        return _of_runs(frame(rows), cluster)
+        return cluster.own(frame(rows))
 
 
 def client_by_client(chunks: DataFrame, cluster: Cluster, judge: Judge, columns: Columns, part_rows: int) -> DataFrame:
@@ -122,20 +122,13 @@ def client_by_client(chunks: DataFrame, cluster: Cluster, judge: Judge, columns:
 
     def judged(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for rows in whole_buckets(batches):
-            for part in sorted_parts(_of_runs(rows, cluster), part_rows):
+            for part in sorted_parts(cluster.own(rows), part_rows):
                 yield from table_of(judge(part), columns).to_batches()
 
     count = int(cluster.nodes["client_rows"].sum())
     partitions = -(-count // PART_ROWS) or 1
     of_clients = chunks.where("chunk is not null").select("bucket", "chunk")
     return of_clients.repartition(partitions, "bucket").sortWithinPartitions("bucket").mapInArrow(judged, ddl(columns))
-
-
-def _of_runs(rows: pl.DataFrame, cluster: Cluster) -> pl.DataFrame:
-    """Those of the cluster's runs."""
-    if len(cluster.of_run) == len(cluster.headers):
-        return rows
-    return rows.filter(pl.col("run").is_in([*cluster.of_run]))
 
 
 def announce_largest(events: DataFrame) -> None:
