@@ -27,12 +27,12 @@ from pyspark.sql import DataFrame
 
 from distro_spark.arrow import gathered, table_of
 from distro_spark.expressions import c
-from distro_spark.frames import EVENT_TYPES, parquet_rows
-from distro_spark.load import ASIDE, PART_BATCH_ROWS, Loaded, Part
+from distro_spark.frames import ASIDE, EVENT_TYPES, parquet_rows
+from distro_spark.load import PART_BATCH_ROWS, Loaded, Part
 from distro_spark.survey import SPANS, spans
 
 CHUNKS = {**SPANS, **ASIDE, "bucket": pl.Int64(), "chunk": pl.Binary()}
-"""A row has either the columns of `survey.spans`, or those of `load.ASIDE`, or a bucket, its chunk and the number of
+"""A row has either the columns of `survey.spans`, or those of `frames.ASIDE`, or a bucket, its chunk and the number of
 `rows` in that (of a file: null); the other columns are null."""
 
 OF_PARQUET = b"PAR1"

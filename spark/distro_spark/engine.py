@@ -8,17 +8,20 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import polars as pl
 
 from distro_spark.cluster import MEASURES, Cluster
+from distro_spark.frames import ASIDE, Source
 from distro_spark.result import CutFile, InvalidRows
 from distro_spark.survey import Survey
 from distro_traces.header import Header
 from distro_traces.invalid import InvalidRecording, clock_went_back, two_rows
+from distro_traces.ndjson import NOT_JSON
+from distro_traces.places import SUFFIXES
 
 PART_ROWS = 500_000
 """About so many rows of clients are judged at a time, since a part of few needs a tenth of a second too; more where
@@ -35,22 +38,12 @@ Columns = Mapping[str, pl.DataType]
 
 @dataclass(frozen=True, slots=True)
 class Set:
-    """The rows set aside by the reader: reasons for quarantine with their counts, cut recordings, and the counts by the
-    run in whose file or table the rows are."""
+    """The rows set aside by the reader: reasons for quarantine with their counts, the most frequent first, and the
+    place of the first row; cut recordings; and the counts by the run in whose file or table the rows are."""
 
     invalid: tuple[InvalidRows, ...]
     cuts: tuple[CutFile, ...]
     of_run: Mapping[str, int]
-
-
-def set_aside(rows: Iterable[tuple[str, InvalidRows]], cuts: Iterable[CutFile]) -> Set:
-    """`rows`: some at a time, by run; of each reason the first ones are named, and the most frequent reason first."""
-    found, of_run = dict[str, InvalidRows](), Counter[str]()
-    for run, some in rows:
-        first = found.get(some.reason)
-        found[some.reason] = some if first is None else replace(first, rows=first.rows + some.rows)
-        of_run[run] += some.rows
-    return Set(tuple(sorted(found.values(), key=lambda each: (-each.rows, each.reason))), tuple(cuts), of_run)
 
 
 _DISTINCT = "SELECT run, node, COUNT(DISTINCT seq) AS distinct FROM {rows} GROUP BY run, node"
@@ -70,14 +63,18 @@ class Engine(ABC):
     """The rows and the computations over all of them. Frames that it gives are small: rows of nodes, and
     violations."""
 
-    headers: Mapping[str, Header]
+    def __init__(self, sources: Sequence[Source]) -> None:
+        self.sources = sources
+        self.headers: Mapping[str, Header] = {each.header.run: each.header for each in sources}
 
     @cached_property
     @abstractmethod
     def survey(self) -> Survey: ...
 
+    @property
     @abstractmethod
-    def set_aside(self) -> Set: ...
+    def aside(self) -> pl.DataFrame:
+        """What the reader sets aside (`frames.ASIDE`)."""
 
     @abstractmethod
     def queried(self, query: str, nodes: pl.DataFrame) -> pl.DataFrame:
@@ -91,6 +88,29 @@ class Engine(ABC):
     @abstractmethod
     def of_nodes(self, cluster: Cluster) -> pl.DataFrame:
         """The rows about no client."""
+
+    def set_aside(self) -> Set:
+        """Lines are numbered within a block of a file, so those in the blocks before are added, and the header. A last
+        line that is no JSON was cut. The run of a line is that of its file; in a table each row names its own."""
+        cuts = [CutFile(each.path, each.cut.line) for each in self.sources if each.cut is not None]
+        of_file = {each.path: each.header.run for each in self.sources if each.path.endswith(SUFFIXES)}
+        reason = pl.col("reason")
+        blocks = self.aside.filter(reason.is_null()).group_by("file", "block").agg(pl.col("rows").sum())
+        blocks = blocks.sort("file", "block").with_columns(end=pl.col("rows").cum_sum().over("file") + 1)
+        before = {(file, block): end - rows for file, block, rows, end in blocks.iter_rows()}
+        last = dict(blocks.group_by("file").agg(pl.col("end").max()).iter_rows())
+        found, of_run = dict[str, InvalidRows](), Counter[str]()
+        aside = self.aside.filter(reason.is_not_null()).sort("file", "block", "line", "reason")
+        for run, file, why, block, line, rows, is_last in aside.select(list(ASIDE)).iter_rows():
+            number = None if line is None else before[file, block] + line
+            if number is not None and is_last and number == last[file] and why == NOT_JSON:
+                cuts.append(CutFile(file, number))
+                continue
+            first = found.get(why, InvalidRows(why, 0, file, number))
+            found[why] = replace(first, rows=first.rows + rows)
+            of_run[of_file.get(file, run)] += rows
+        invalid = sorted(found.values(), key=lambda each: (-each.rows, each.reason))
+        return Set(tuple(invalid), tuple(cuts), of_run)
 
     def measured(self) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Nodes with their `cluster.MEASURES`, and the rows that are marks, each once."""

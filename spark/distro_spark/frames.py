@@ -19,7 +19,6 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.json as pj
 
-from distro_spark.result import CutFile, InvalidRows
 from distro_traces import ndjson, parquet
 from distro_traces.compact import require_whole
 from distro_traces.errors import DamagedTraceError, EmptyTraceError, TraceError, UnreadableTraceError
@@ -30,7 +29,6 @@ from distro_traces.ndjson import (
     DIGEST_CHARS,
     KINDS,
     LINE_BYTES_MAX,
-    NOT_JSON,
     OUTCOMES,
     TOO_LONG,
     Cut,
@@ -42,6 +40,15 @@ EVENT_TYPES: Mapping[str, pl.DataType] = {
     name: pl.Int64() if name in INTEGER_COLUMNS else pl.Boolean() if name in BOOLEAN_COLUMNS else pl.String()
     for name in COLUMNS
 }
+ASIDE = {
+    **dict.fromkeys(("run", "file", "reason"), pl.String()),
+    **dict.fromkeys(("block", "line", "rows"), pl.Int64()),
+    "is_last": pl.Boolean(),
+}
+"""So many `rows` that are no events, for one reason. `run`: null for lines, which are of the run of their file; `line`:
+the first one's number in a block of the file, null in Parquet; `is_last`: it is the last one of those that were read at
+once. Without a reason: so many lines of a block. The first line of a file, its header, has no number."""
+
 _ARROW = pa.schema([pa.field(field.name, field.type) for field in parquet.SCHEMA])
 _BLOCK_BYTES = 4 * LINE_BYTES_MAX
 _PIECE_BYTES = 4 * _BLOCK_BYTES
@@ -97,27 +104,48 @@ def distinct(sources: Iterable[Source]) -> tuple[Source, ...]:
     return tuple(by_run.values())
 
 
-def read(sources: Sequence[Source]) -> tuple[pl.DataFrame, list[InvalidRows], list[CutFile]]:
-    """All events, the rows that are none, each by itself, and the cuts. Raises the TraceError family."""
-    parts, invalid, cuts = [pl.DataFrame(schema=EVENT_TYPES)], list[InvalidRows](), list[CutFile]()
+def read(sources: Iterable[Source]) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """All events, and what is set aside (`ASIDE`). Raises the TraceError family."""
+    parts, aside = [pl.DataFrame(schema=EVENT_TYPES)], [pl.DataFrame(schema=ASIDE)]
     for source in sources:
-        path, runs, cut = source.path, [source.header.run], source.cut and source.cut.line
+        path, runs, count = source.path, [source.header.run], 0
         if source.is_ndjson:
-            aside, lines = dict[int, str](), 1
             for text in _pieces(Path(path)):
-                events, reasons = events_in(text, runs)
+                events, others = lines_in(text, runs, path, 0, count)
+                count += _lines(text)
                 parts.append(events)
-                aside |= {lines + 1 + place: reason for place, reason in reasons.items()}
-                lines += _lines(text)
-            cut = lines if aside.get(lines) == NOT_JSON else None
-            invalid += [InvalidRows(reason, 1, path, line) for line, reason in aside.items() if line != cut]
+                aside.append(others)
         else:
-            rows = parquet_rows(Path(path), path)
-            parts.append(rows.filter(fits(runs)))
-            others = rows.filter(~fits(runs)).iter_rows(named=True)
-            invalid += [InvalidRows(reason_of(row, runs), 1, path, None) for row in others]
-        cuts += [] if cut is None else [CutFile(path, cut)]
-    return pl.concat(parts, rechunk=True), invalid, cuts
+            rows = parquet_rows(Path(path), path).with_columns(file=pl.lit(path))
+            parts.append(rows.filter(fits(runs)).select(COLUMNS))
+            aside.append(misfits(rows, runs))
+    return pl.concat(parts, rechunk=True), pl.concat(aside)
+
+
+def lines_in(
+    text: bytes, runs: Collection[str], file: str, block: int, before: int
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The events of these lines of a block, and the others with the number of all (`ASIDE`)."""
+    events, reasons = events_in(text, runs)
+    piece, count = {"file": file, "block": block}, _lines(text)
+    each = [
+        {**piece, "reason": reason, "line": before + place + 1, "is_last": place + 1 == count}
+        for place, reason in reasons.items()
+    ]
+    return events, pl.concat([_counted(each), pl.DataFrame([{**piece, "rows": count}], ASIDE)])
+
+
+def misfits(rows: pl.DataFrame, runs: Collection[str]) -> pl.DataFrame:
+    """The rows, with their `file`, that are no events of these runs (`ASIDE`)."""
+    return _counted(
+        {"run": row["run"], "file": row["file"], "reason": reason_of(row, runs)}
+        for row in rows.filter(~fits(runs)).iter_rows(named=True)
+    )
+
+
+def _counted(aside: Iterable[Mapping[str, object]]) -> pl.DataFrame:
+    by = pl.DataFrame(list(aside), ASIDE).group_by("run", "file", "block", "reason", "is_last", maintain_order=True)
+    return by.agg(pl.col("line").min(), rows=pl.len().cast(pl.Int64)).select(list(ASIDE))
 
 
 def _pieces(path: Path) -> Iterator[bytes]:
@@ -136,7 +164,7 @@ def _pieces(path: Path) -> Iterator[bytes]:
 
 
 def _lines(text: bytes) -> int:
-    return text.count(b"\n") + (not text.endswith(b"\n"))
+    return text.count(b"\n") + (text[-1:] not in (b"", b"\n"))
 
 
 def events_in(text: bytes, runs: Collection[str]) -> tuple[pl.DataFrame, dict[int, str]]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import io
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial, reduce
@@ -28,7 +28,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from distro_spark.arrow import ddl, frames_of, table_of
 from distro_spark.engine import PART_ROWS, Columns
 from distro_spark.files import beginnings, contents, is_local, literal, name_of, named, sizes, traces_below
-from distro_spark.frames import EVENT_TYPES, FITS, Source, distinct, events_in, fits, headed, parquet_rows, reason_of
+from distro_spark.frames import EVENT_TYPES, FITS, Source, distinct, fits, headed, lines_in, misfits, parquet_rows
 from distro_spark.tables import EVENT, as_events, fitting, headers_of, is_table, rows_of
 from distro_traces.event import COLUMNS
 from distro_traces.header import Header
@@ -42,15 +42,6 @@ ROW_BYTES, LINE_BYTES = 8, 150
 
 _AT_ONCE = 16
 
-
-ASIDE = {
-    **dict.fromkeys(("run", "file", "reason"), pl.String()),
-    **dict.fromkeys(("block", "line", "rows"), pl.Int64()),
-    "is_last": pl.Boolean(),
-}
-"""So many `rows` that are no events, for one reason. `run`: null for lines, which are of the run of their file; `line`:
-the first one's number in a block of the file, null in Parquet; `is_last`: it is the last one in what a task gets at
-once. Without a reason: so many lines of a block."""
 
 PART_BATCH_ROWS = 500_000
 """The number of rows that a reader has in memory at once."""
@@ -191,42 +182,15 @@ def _in_lines(runs: frozenset[str], batches: Iterator[pa.RecordBatch]) -> Iterat
     counts = Counter[tuple[object, ...]]()
     for some in frames_of(batches, PART_BATCH_ROWS):
         for place, rows in some.partition_by("file", "block", as_dict=True, maintain_order=True).items():
-            before, (uri, block) = counts[place], place
-            header = int(block == 0 and before == 0)
-            events, reasons = events_in(b"\n".join(rows["text"].to_list()[header:]), runs)
-            counts[place] += rows.height
-            piece = {"file": name_of(uri), "block": block}
-            aside = [
-                {
-                    **piece,
-                    "reason": reason,
-                    "line": before + header + line + 1,
-                    "is_last": line + header + 1 == rows.height,
-                }
-                for line, reason in reasons.items()
-            ]
-            yield Part(events, pl.concat([_counted(aside), pl.DataFrame([{**piece, "rows": rows.height}], ASIDE)]))
+            file, block = place
+            lines = rows["text"].to_list()[int(block == 0 and place not in counts) :]
+            yield Part(*lines_in(b"\n".join([*lines, b""]), runs, file, block, counts[place]))
+            counts[place] += len(lines)
 
 
 def _in_rows(runs: frozenset[str], batches: Iterator[pa.RecordBatch]) -> Iterator[Part]:
     for rows in frames_of(batches, PART_BATCH_ROWS):
-        yield Part(rows.filter(fits(runs)).select(COLUMNS), _set_aside(rows.filter(~fits(runs)), runs))
-
-
-def _set_aside(rows: pl.DataFrame, runs: frozenset[str]) -> pl.DataFrame:
-    return _counted(
-        {"run": row["run"], "file": _named(row["file"]), "reason": reason_of(row, runs)}
-        for row in rows.iter_rows(named=True)
-    )
-
-
-def _named(file: str) -> str:
-    return file if is_table(file) else name_of(file)
-
-
-def _counted(aside: Iterable[Mapping[str, object]]) -> pl.DataFrame:
-    by = pl.DataFrame(list(aside), ASIDE).group_by("run", "file", "block", "reason", "is_last", maintain_order=True)
-    return by.agg(pl.col("line").min(), rows=pl.len().cast(pl.Int64)).select(list(ASIDE))
+        yield Part(rows.filter(fits(runs)).select(COLUMNS), misfits(rows, runs))
 
 
 def _in_files(runs: frozenset[str], small: frozenset[str], batches: Iterator[pa.RecordBatch]) -> Iterator[Part]:
@@ -235,7 +199,7 @@ def _in_files(runs: frozenset[str], small: frozenset[str], batches: Iterator[pa.
             rows = parquet_rows(io.BytesIO(content.as_buffer()), name_of(path)).with_columns(file=pl.lit(path))
             here = runs.intersection(rows["run"].unique())
             events = rows.filter(fits(here)).drop("file")
-            aside = _set_aside(rows.filter(~fits(here)), here)
+            aside = misfits(rows, here)
             is_chunk = aside.is_empty() and len(here) == 1 and here <= small
             yield Part(events, aside, content.as_buffer() if is_chunk else None)
 

@@ -5,7 +5,7 @@ A part of the clients is judged at a time, so that what is derived from rows is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
 
@@ -13,10 +13,9 @@ import polars as pl
 
 from distro_spark import frames
 from distro_spark.cluster import Cluster
-from distro_spark.engine import Columns, Engine, Judge, Set, set_aside
+from distro_spark.engine import Columns, Engine, Judge
 from distro_spark.survey import Survey, spans, surveyed
 from distro_spark.timeline import sorted_parts
-from distro_traces.header import Header
 
 
 class Local(Engine):
@@ -24,13 +23,12 @@ class Local(Engine):
 
     def __init__(self, paths: Path | str | Iterable[Path | str]) -> None:
         files = frames.files_at([paths] if isinstance(paths, Path | str) else paths)
-        sources = frames.distinct(map(frames.headed, files))
-        self.headers: Mapping[str, Header] = {each.header.run: each.header for each in sources}
-        self._run_of = {each.path: each.header.run for each in sources}
-        self._events, self._invalid, self._cuts = frames.read(sources)
+        super().__init__(frames.distinct(map(frames.headed, files)))
+        self._events, self._aside = frames.read(self.sources)
 
-    def set_aside(self) -> Set:
-        return set_aside(((self._run_of[each.file], each) for each in self._invalid), self._cuts)
+    @property
+    def aside(self) -> pl.DataFrame:
+        return self._aside
 
     @cached_property
     def survey(self) -> Survey:

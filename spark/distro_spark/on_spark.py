@@ -8,7 +8,7 @@ nodes goes along with the function; it is little for each node.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -23,17 +23,15 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from distro_spark.arrow import ddl, frame, table_of
 from distro_spark.chunks import chunked, of_no_client, whole_buckets
 from distro_spark.cluster import Cluster
-from distro_spark.engine import PART_ROWS, RESULTS_AT_ONCE, Columns, Engine, Judge, Set, set_aside
+from distro_spark.engine import PART_ROWS, RESULTS_AT_ONCE, Columns, Engine, Judge
 from distro_spark.errors import spark_errors
-from distro_spark.frames import EVENT_TYPES, Source
-from distro_spark.load import ASIDE, Loaded, load
-from distro_spark.result import CutFile, InvalidRows
+from distro_spark.files import name_of
+from distro_spark.frames import ASIDE, EVENT_TYPES
+from distro_spark.load import Loaded, load
 from distro_spark.survey import SPANS, Survey, surveyed
 from distro_spark.tables import is_table
 from distro_spark.timeline import sorted_parts
 from distro_traces.errors import DamagedTraceError, TraceError
-from distro_traces.header import Header
-from distro_traces.ndjson import NOT_JSON
 
 LARGE_ROWS = 2_000_000
 CLIENT_ROW_BYTES = 1_600
@@ -48,7 +46,7 @@ class OnSpark(Engine):
         self._session = session
         paths = [traces] if isinstance(traces, Path | str) else traces
         self.loaded = paths if isinstance(paths, Loaded) else load(session, paths)
-        self.headers: Mapping[str, Header] = {each.header.run: each.header for each in self.loaded.sources}
+        super().__init__(self.loaded.sources)
         self._open = ExitStack()
         self._is_open = False
 
@@ -77,8 +75,11 @@ class OnSpark(Engine):
         """What the reader found beside chunks."""
         return frame(self.chunks.where("chunk is null").select(*{**SPANS, **ASIDE}))
 
-    def set_aside(self) -> Set:
-        return _set_aside(self.loaded.sources, self._read.filter(pl.col("node").is_null()))
+    @property
+    def aside(self) -> pl.DataFrame:
+        uris = self._read["file"].unique().to_list()
+        names = {uri: uri if uri is None or is_table(uri) else name_of(uri) for uri in uris}
+        return self._read.filter(pl.col("node").is_null()).with_columns(pl.col("file").replace_strict(names))
 
     def measured(self) -> tuple[pl.DataFrame, pl.DataFrame]:
         runs = self.survey.nodes.group_by("run").agg(pl.col("client_rows").sum())
@@ -138,26 +139,6 @@ def announce_largest(events: DataFrame) -> None:
         need = largest["count"] * CLIENT_ROW_BYTES / 1e9
         text = "client %s of run %s has %d rows; the Python worker that judges it needs some %.1f GB"
         logging.getLogger("distro_spark").warning(text, largest["client"], largest["run"], largest["count"], need)
-
-
-def _set_aside(sources: Iterable[Source], found: pl.DataFrame) -> Set:
-    """`found`: rows of `ASIDE`. Lines are numbered within a block of a file, so those in the blocks before are added. A
-    last line that is no JSON was cut. The run of a line is that of its file; in a table each row names its own."""
-    cuts = [CutFile(each.path, each.cut.line) for each in sources if each.cut is not None]
-    of_file = {each.path: each.header.run for each in sources if each.path and not is_table(each.path)}
-    blocks = found.filter(pl.col("reason").is_null()).group_by("file", "block").agg(pl.col("rows").sum())
-    blocks = blocks.sort("file", "block").with_columns(end=pl.col("rows").cum_sum().over("file"))
-    before = {(file, block): end - rows for file, block, rows, end in blocks.iter_rows()}
-    last = dict(blocks.group_by("file").agg(pl.col("end").max()).iter_rows())
-    invalid = list[tuple[str, InvalidRows]]()
-    aside = found.filter(pl.col("reason").is_not_null()).sort("file", "block", "line", "reason")
-    for run, file, reason, block, line, rows, is_last in aside.select(list(ASIDE)).iter_rows():
-        number = None if line is None else before[file, block] + line
-        if number is not None and is_last and number == last[file] and reason == NOT_JSON:
-            cuts.append(CutFile(file, number))
-        else:
-            invalid.append((of_file.get(file, run), InvalidRows(reason, rows, file, number)))
-    return set_aside(invalid, cuts)
 
 
 @contextmanager
