@@ -192,8 +192,7 @@ def came_back(found: Finding) -> Clauses:
 
 def _own_load(found: Finding) -> list[Row]:
     """What the node had asked for in its life, and how that ended, before the violation."""
-    marks = [*found.history.node(found.node).resets, *found.history.node(found.node).loads]
-    rows = sorted((row for row in marks if row.seq < found.last.seq), key=lambda row: row.seq)
+    rows = [row for row in found.history.node(found.node).rows if row.seq < found.last.seq]
     begins = max((place for place, row in enumerate(rows) if row.kind in RESET_KINDS), default=0)
     return [row for row in rows[begins:] if row.kind in (Kind.REQUEST_SENT, Kind.REPLY_RECEIVED)]
 
