@@ -20,7 +20,7 @@ from distro_spark.expressions import c
 from distro_spark.invariants.registry import Invariant
 from distro_spark.needs import Needs
 from distro_spark.responsibility import BY_CONNECTION, BY_HASH, ROUNDS_MS, claims_by_hash, holdings_by_hash
-from distro_spark.timeline import Timeline, first_of
+from distro_spark.timeline import NOTHING, Timeline, first_of
 
 INVARIANT = Invariant("INV-OWNER", "Each client has exactly one responsible member.", needs=Needs(owned=True))
 LEAVES = "{node} leaves {client} to {owner}"
@@ -58,6 +58,8 @@ def unclaimed(t: Timeline) -> pl.DataFrame:
 )
 def misclaimed(t: Timeline) -> pl.DataFrame:
     """Members that verify a client which is another's by their own list, or which another owner claimed before."""
+    if t.rows["is_connection"].all():
+        return NOTHING
     claims = claims_by_hash(t)
     rightful = first_of(claims.filter(c("owner") == c("g")), ["client_no", "from_ms"], "claimed_ms", "g")
     rightful = rightful.select("client_no", "from_ms", first="row", other="g")
@@ -83,6 +85,8 @@ def misclaimed(t: Timeline) -> pl.DataFrame:
 )
 def unverified(t: Timeline) -> pl.DataFrame:
     """Members that by their own list are the owner of a client, hold it and are loaded, and never verify it."""
+    if t.rows["is_connection"].all():
+        return NOTHING
     held = holdings_by_hash(t).filter(c("owner") == c("g"), c("alive") > 1)
     claims = claims_by_hash(t).select("client_no", "g", "from_ms")
     found = held.join(claims, ["client_no", "g", "from_ms"], how="anti")

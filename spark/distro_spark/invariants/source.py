@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from distro_spark.expressions import c, is_delete, is_sync, is_verify, of_row, sent, stamped
+from distro_spark.expressions import c, is_delete, is_sync, is_verify, sent, stamped
 from distro_spark.invariants.registry import Invariant
 from distro_spark.needs import Needs
 from distro_spark.timeline import Timeline
@@ -32,9 +32,22 @@ def misstated(t: Timeline) -> pl.DataFrame:
     is_unlike = c("has_revisions") & (c("revision") != c("held_revision"))
     unheld = c("held").is_null()
     wrong = pl.when(is_delete).then(c("is_connection") & c("is_native")).otherwise(unheld | is_unlike | is_other)
-    is_late = (c("at_ms") - of_row("state", "at_ms") > c("late_ms")).fill_null(value=True)
-    wrong = sent & (is_sync | is_verify) & wrong.fill_null(value=False) & is_late
-    found = t.having(wrong, "g", "row", "to", "operation", "state", "held", "held_revision", "digest", "revision")
+    wrong = sent & (is_sync | is_verify) & wrong.fill_null(value=False)
+    columns = (
+        "g",
+        "row",
+        "to",
+        "at_ms",
+        "operation",
+        "state",
+        "held",
+        "held_revision",
+        "digest",
+        "revision",
+        "late_ms",
+    )
+    found = t.of(t.having(wrong, *columns), "state", state_ms="at_ms")
+    found = found.filter((c("at_ms") - c("state_ms") > c("late_ms")).fill_null(value=True))
     content = pl.format("content {}", stamped("digest", "revision"))
     return found.select(
         "g",
