@@ -32,6 +32,7 @@ from distro_spark.local import Local
 from distro_spark.sinks import Sink, add_to_all
 from distro_spark.tally import covered, violations
 from distro_traces.ndjson import SUFFIX, read_header
+from distro_traces.places import below
 
 LOOK_S = 1.0
 QUIET_S = 10.0
@@ -84,9 +85,8 @@ def follow(
 def _recordings(directory: Path) -> Mapping[str, Sequence[Path]]:
     """By run its files that have a header already; hidden files and folders are skipped."""
     found: dict[str, list[Path]] = {}
-    for path in sorted(directory.rglob(f"*{SUFFIX}")):
-        if not any(part.startswith(".") for part in path.relative_to(directory).parts):
-            found.setdefault(read_header(path).run, []).append(path)
+    for path in sorted(below(directory, (SUFFIX,))):
+        found.setdefault(read_header(path).run, []).append(path)
     return found
 
 
