@@ -1,7 +1,7 @@
 """Errors of a trace as a whole.
 
 One family, so that a command can turn every member into one line and exit code 2. An invalid row is no error here: it
-is set aside with a reason and counted (`ndjson.read_ndjson`, `distro_spark.load`).
+is set aside with a reason and counted (`ndjson.read_ndjson`, `distro_spark.frames`).
 """
 
 from __future__ import annotations
