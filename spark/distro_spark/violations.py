@@ -143,7 +143,7 @@ def _rows(t: Timeline, numbers: Iterable[int]) -> Mapping[int, Row]:
     """The rows of those numbers."""
     marks = {number: t.cluster.mark_rows[-1 - number] for number in numbers if number < 0}
     wanted = [number for number in numbers if number >= 0]
-    return {**marks, **dict(zip(wanted, rows_in(t.rows[wanted]), strict=True))}
+    return {**marks, **dict(zip(wanted, rows_in(t.rows.select(Row._fields)[wanted]), strict=True))}
 
 
 def rows_in(frame: pl.DataFrame) -> list[Row]:
