@@ -90,7 +90,7 @@ $(READY): pyproject.toml tools/preflight.sh
 	@touch $(GATE_READY) $@
 
 # With it a start of Spark takes half of the processor time.
-$(SPARK_CLASSES): $(READY) tools/spark_classes.py
+$(SPARK_CLASSES): pyproject.toml tools/spark_classes.py | $(READY)
 	@sh tools/preflight.sh java
 	@$(BIN)/python tools/spark_classes.py $@ > /dev/null
 
