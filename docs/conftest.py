@@ -30,6 +30,7 @@ from pathlib import Path
 
 import pytest
 from blocks import ROOT, blocks, commands
+from spark_classes import SUBMIT_OPTIONS
 from sybil import Document, Example, Region, Sybil
 
 from distro_conformance.targets.ports import first_taken, free_base_ports
@@ -42,10 +43,7 @@ SECONDS_MAX = 600
 """For what hangs; a busy machine may take its time."""
 
 PORTS_SHOWN = (8848, 8858, 8868)
-JAVA_OPTIONS = f"{os.environ.get('SPARK_SUBMIT_OPTS', '')} -XX:+UseSerialGC -XX:TieredStopAtLevel=1"
-"""A JVM that lives for seconds needs no compiler and no collector for long work."""
-
-HERE = {"COLUMNS": "160", "SPARK_SUBMIT_OPTS": JAVA_OPTIONS}
+HERE = {"COLUMNS": "160", "SPARK_SUBMIT_OPTS": SUBMIT_OPTIONS}
 """In the environment."""
 
 PROGRAMS = ("go",)

@@ -1,4 +1,5 @@
-"""Writes an archive of the classes that Spark loads, for the tests: `spark_classes.py ARCHIVE`.
+"""How tests start Spark quickly: options of its JVMs, and an archive of the classes that it loads, which
+`spark_classes.py ARCHIVE` writes.
 
 With `-XX:SharedArchiveFile=ARCHIVE` a start of Spark takes half of the processor time, and the tests start it some
 twenty times. What they do is done here once: a recording is stored in a table of Hive's catalog, checked, and its
@@ -21,6 +22,19 @@ from distro_spark.load import load
 from distro_spark.on_spark import OnSpark
 from distro_spark.session import local_session
 from distro_spark.sinks import JdbcSink
+
+JAVA_OPTIONS = f"{os.environ.get('SPARK_SUBMIT_OPTS', '')} -XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+"""Of a JVM that lives for seconds: the archive, and no compiler and no collector for long work."""
+
+_SETTINGS = {
+    "sql.adaptive.enabled": "false",
+    "sql.codegen.factoryMode": "NO_CODEGEN",
+    "sql.codegen.wholeStage": "false",
+    "sql.shuffle.partitions": "2",
+    "ui.enabled": "false",
+}
+SUBMIT_OPTIONS = " ".join([JAVA_OPTIONS, *(f"-Dspark.{name}={value}" for name, value in _SETTINGS.items())])
+"""Of a driver, in the variable SPARK_SUBMIT_OPTS: with the settings of Spark for little data."""
 
 RECORDING = Path(__file__).parents[1] / "conformance" / "tests" / "data" / "real-cluster-2.2.4"
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import pyspark
 import pytest
 from engines import in_process
+from spark_classes import SUBMIT_OPTIONS
 
 import distro_spark
 from distro_conformance.simulation.run import SimulationOptions, simulate
@@ -33,12 +34,11 @@ def server(place: Path) -> Iterator[str]:
         port = free.getsockname()[1]
     home = Path(pyspark.__file__).parent
     service = ("--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal")
-    settings = (f"spark.connect.grpc.binding.port={port}", "spark.ui.enabled=false")
-    flags = [word for each in settings for word in ("--conf", each)]
     environment = {
         **os.environ,
         "SPARK_HOME": str(home),
         "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_SUBMIT_OPTS": SUBMIT_OPTIONS,
         "PYSPARK_PYTHON": sys.executable,
     }
     with (place / "server.log").open("wb") as log:
@@ -47,7 +47,7 @@ def server(place: Path) -> Iterator[str]:
                 home / "bin" / "spark-class",
                 "org.apache.spark.deploy.SparkSubmit",
                 "--master=local[1]",
-                *flags,
+                f"--conf=spark.connect.grpc.binding.port={port}",
                 *service,
             ],
             env=environment,

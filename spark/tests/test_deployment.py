@@ -23,6 +23,7 @@ import numpy as np
 import pyspark
 import pytest
 from engines import in_process
+from spark_classes import JAVA_OPTIONS, SUBMIT_OPTIONS
 
 from distro_conformance.simulation.run import SimulationOptions, simulate
 from distro_model.simulation.faults import faults_named
@@ -31,7 +32,6 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 SPARK_HOME = Path(pyspark.__file__).parent
 REPOSITORY = Path(__file__).parents[2]
-JAVA_OPTIONS = f"{os.environ.get('SPARK_SUBMIT_OPTS', '')} -XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 WITHIN_S = 600
 """Six JVMs on a busy machine; what waits so long hangs."""
 
@@ -102,7 +102,7 @@ def eventually(what: Callable[[], Any]) -> Any:
 
 @contextmanager
 def started(place: Path, name: str, *command: str) -> Iterator[Process]:
-    options = dict.fromkeys(("SPARK_DAEMON_JAVA_OPTS", "SPARK_SUBMIT_OPTS"), JAVA_OPTIONS)
+    options = {"SPARK_DAEMON_JAVA_OPTS": JAVA_OPTIONS, "SPARK_SUBMIT_OPTS": SUBMIT_OPTIONS}
     environment = {**os.environ, **options, "SPARK_HOME": str(SPARK_HOME), "SPARK_LOCAL_IP": "127.0.0.1"}
     log = place / f"{name}.log"
     with log.open("wb") as output:
@@ -159,7 +159,7 @@ def submitted(cluster: Cluster, place: Path, job: str, *arguments: str, **option
     """`options`: of spark-submit. It runs with the same Python on driver and workers."""
     (place / "job.py").write_text(job)
     (place / "answer.json").unlink(missing_ok=True)
-    settings = {"spark.driver.host": "127.0.0.1", "spark.executor.memory": "512m", "spark.ui.enabled": "false"}
+    settings = {"spark.driver.host": "127.0.0.1", "spark.executor.memory": "512m"}
     settings["spark.executor.extraJavaOptions"] = JAVA_OPTIONS
     if "PYTHONPATH" in os.environ:
         settings["spark.executorEnv.PYTHONPATH"] = os.environ["PYTHONPATH"]
