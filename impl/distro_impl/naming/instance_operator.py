@@ -19,16 +19,7 @@ from distro_impl.naming.client import DEFAULT_CLUSTER, PublishedInstance, Servic
 from distro_impl.naming.client_manager import ClientManager
 from distro_impl.naming.instance_id import InstanceIdGenerator
 from distro_impl.naming.ip_port_client import Agent, IpPortClient, ip_port_client_id
-from distro_impl.naming.service_info import (
-    MAX_WEIGHT,
-    MIN_WEIGHT,
-    NOT_PERSISTENT,
-    IllegalInstanceError,
-    check_instance,
-    published_instance,
-    published_with_id,
-    weight_of,
-)
+from distro_impl.naming.service_info import MAX_WEIGHT, MIN_WEIGHT, check_ephemeral, published_by, weight_of
 from distro_impl.naming.service_storage import ServiceStorage
 from distro_impl.naming.switch_domain import SwitchDomain
 from distro_impl.ports import MAX_PORT
@@ -124,20 +115,12 @@ class InstanceOperator:
         return None
 
     def _published(self, service: Service, instance: Instance, *, has_id: bool = True) -> PublishedInstance:
-        if not instance.ephemeral:
-            raise NacosError(INVALID_PARAM, NOT_PERSISTENT)
+        check_ephemeral(instance)
         if instance.port is None:
             raise NacosError(INVALID_PARAM, "Param 'port' is required.")
         with_cluster = replace(instance, cluster_name=instance.cluster_name or DEFAULT_CLUSTER)
-        try:
-            if self._profile.instances_checked:
-                check_instance(with_cluster)
-            if has_id:
-                published = published_with_id(with_cluster, service, self._ids)
-            else:
-                published = published_instance(with_cluster, None)
-        except IllegalInstanceError as error:
-            raise NacosError(INVALID_PARAM, str(error)) from error
+        ids = self._ids if has_id else None
+        published = published_by(with_cluster, service, ids, checked=self._profile.instances_checked)
         _check_ranges(published)
         return published
 

@@ -12,13 +12,7 @@ from distro_impl.naming.client import Client, Published, PublishedBatch, Publish
 from distro_impl.naming.client_manager import ClientManager
 from distro_impl.naming.instance_id import InstanceIdGenerator
 from distro_impl.naming.param_check import error_in
-from distro_impl.naming.service_info import (
-    NOT_PERSISTENT,
-    IllegalInstanceError,
-    check_instance,
-    published_instance,
-    published_with_id,
-)
+from distro_impl.naming.service_info import NOT_PERSISTENT, check_ephemeral, published_by
 from distro_impl.naming.service_storage import ServiceStorage
 from distro_impl.profiles import MissingClient, Profile
 from distro_impl.remote.errors import CLIENT_DISCONNECT, INVALID_PARAM, SERVER_ERROR, NacosError, failure, success
@@ -77,7 +71,7 @@ class NamingHandlers:
             published = self._published(service, instance)
             self._register(request, service, published, bumps_revision=True)
         elif operation == DEREGISTER:
-            self._refuse_persistent(instance)
+            check_ephemeral(instance)
             self._deregister(request, service)
         else:
             raise NacosError(INVALID_PARAM, f"Unsupported request type {operation}")
@@ -147,20 +141,9 @@ class NamingHandlers:
         return client
 
     def _published(self, service: Service, instance: Instance, *, checked: bool = True) -> PublishedInstance:
-        self._refuse_persistent(instance)
-        try:
-            if checked and self._profile.instances_checked:
-                check_instance(instance)
-            if not self._profile.instance_id_generated:
-                return published_instance(instance, instance.instance_id)
-            return published_with_id(instance, service, self._ids)
-        except IllegalInstanceError as error:
-            raise NacosError(INVALID_PARAM, str(error)) from error
-
-    def _refuse_persistent(self, instance: Instance) -> None:
-        """A real server takes such an instance for an ephemeral one here, in silence; SDKs send them elsewhere."""
-        if not instance.ephemeral:
-            raise NacosError(INVALID_PARAM, NOT_PERSISTENT)
+        check_ephemeral(instance)
+        ids = self._ids if self._profile.instance_id_generated else None
+        return published_by(instance, service, ids, checked=checked and self._profile.instances_checked)
 
     def _register(self, request: Request, service: Service, published: Published, *, bumps_revision: bool) -> None:
         self._clients.make_known(service)

@@ -14,6 +14,7 @@ from typing import Any
 
 from distro_impl.naming.client import DEFAULT_CLUSTER, INSTANCE_ID, MAX_ID_LENGTH, PublishedInstance, Service
 from distro_impl.naming.instance_id import GENERATOR, SIMPLE, InstanceIdGenerator
+from distro_impl.remote.errors import INVALID_PARAM, NacosError
 from distro_impl.remote.payloads import Instance
 from distro_protos import Json
 
@@ -72,6 +73,27 @@ def published_instance(instance: Instance, instance_id: str | None) -> Published
         extend_datum[ENABLED] = False
     cluster = instance.cluster_name or DEFAULT_CLUSTER
     return PublishedInstance.kept(ip, instance.port or 0, cluster, extend_datum, healthy=instance.healthy)
+
+
+def check_ephemeral(instance: Instance) -> None:
+    """Raises NacosError. A real server takes another one for an ephemeral one here, in silence; SDKs send them
+    elsewhere."""
+    if not instance.ephemeral:
+        raise NacosError(INVALID_PARAM, NOT_PERSISTENT)
+
+
+def published_by(
+    instance: Instance, service: Service, ids: InstanceIdGenerator | None, *, checked: bool
+) -> PublishedInstance:
+    """What a request publishes, with its own id alone where there are no `ids`. Raises NacosError."""
+    try:
+        if checked:
+            check_instance(instance)
+        if ids is None:
+            return published_instance(instance, instance.instance_id)
+        return published_with_id(instance, service, ids)
+    except IllegalInstanceError as error:
+        raise NacosError(INVALID_PARAM, str(error)) from error
 
 
 def published_with_id(instance: Instance, service: Service, ids: InstanceIdGenerator) -> PublishedInstance:

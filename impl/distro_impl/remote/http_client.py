@@ -23,7 +23,6 @@ SERVER_AGENT = "Nacos-Server"
 class HttpAnswer:
     status: int
     body: bytes
-    content_type: str
 
 
 class HttpClient:
@@ -46,7 +45,7 @@ class HttpClient:
         session = self._session = self._session or _new_session(self._connector(self._tls))
         target = URL(url, encoded=True)  # unchanged: nothing in it is quoted a second time
         async with session.request(method, target, headers=headers, data=body or None, allow_redirects=False) as reply:
-            return HttpAnswer(reply.status, await reply.read(), reply.headers.get("Content-Type", "text/plain"))
+            return HttpAnswer(reply.status, await reply.read())
 
     async def close(self) -> None:
         session, self._session = self._session, None
