@@ -151,6 +151,18 @@ def _at_the_same_addresses(_: Any, self: Any, other: Any, **__: Any) -> bool:
     return addresses[0] == addresses[1]
 
 
+@mutant("m-change-without-batches-fails", data_processor, "read_sync_data")
+def _without_batches_fails(old: Any, data: Any, **named: Any) -> Any:
+    """A CHANGE without the field for batches, which members of 2.0.x do not have, cannot be read."""
+    return old(data if "batchInstanceData" in data else {}, **named)
+
+
+@mutant("m-change-without-a-revision-fails", data_processor, "read_sync_data")
+def _without_a_revision_fails(old: Any, data: Any, **named: Any) -> Any:
+    """A CHANGE without a revision, which members of 2.0.x do not have, cannot be read."""
+    return old(data if "revision" in data["attributes"]["clientAttributes"] else {}, **named)
+
+
 @mutant("m-received-groups-are-default", data_processor, "read_sync_data")
 def _in_the_default_group(old: Any, data: Any, **named: Any) -> Any:
     """The group of what is received is lost."""

@@ -93,6 +93,14 @@ def _as_it_says(old: Any, self: Any, node: Any) -> bool:
     return True
 
 
+@mutant("m-return-by-a-report-is-not-announced", ServerMemberManager, "receive_report")
+def _return_is_not_announced(old: Any, self: Any, node: Any) -> Any:
+    """A member that was DOWN and reports itself is UP, but owns nothing as long as its report names nothing new."""
+    if (member := self.others.get(node.address)) is not None:
+        member.state = MemberState.UP
+    return old(self, node)
+
+
 @mutant("m-failures-are-never-forgotten", ServerMemberManager, "report_succeeded")
 def _remembers_failures(old: Any, self: Any, member: Any, node: Any) -> None:
     """A report that succeeds leaves the count of failures as it is."""

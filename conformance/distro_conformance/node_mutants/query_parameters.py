@@ -19,7 +19,7 @@ from distro_impl.http.distro_filter import DistroFilter
 from distro_impl.http.instances import InstanceOperations
 from distro_impl.http.parameters import Parameters
 from distro_impl.http.replies import ApiError
-from distro_impl.naming import instance_operator, service_storage
+from distro_impl.naming import instance_operator, service_info, service_storage
 from distro_impl.naming.client import DEFAULT_GROUP, DEFAULT_NAMESPACE, Client, Service
 from distro_impl.naming.client_index import ClientIndex
 from distro_impl.naming.client_manager import ClientManager
@@ -37,6 +37,26 @@ def _first_page(old: Any, self: Any, request: Any) -> Any:
     """Each page of a list of services is the first."""
     request.body.page_no = 1
     return old(self, request)
+
+
+@mutant("m-page-zero-is-empty", NamingHandlers, "list_services")
+def _page_zero_is_empty(old: Any, self: Any, request: Any) -> Any:
+    """Page 0 of a list of services is empty."""
+    kind, body = old(self, request)
+    return kind, body if request.body.page_no > 0 else {**body, "serviceNames": []}
+
+
+@mutant("m-instance-needs-its-cluster", InstanceOperations, "instance")
+def _needs_its_cluster(old: Any, self: Any, parameters: Any) -> Any:
+    """A query of one instance over HTTP that names no cluster finds none."""
+    named = parameters if parameters.text("clusterName") else Parameters({**parameters.texts(), "clusterName": "?"})
+    return old(self, named)
+
+
+@mutant("m-metadata-are-no-texts", service_info, "_text")
+def _no_texts(_: Any, value: Any) -> Any:
+    """Lists show a number in the metadata of a copy as a number."""
+    return value
 
 
 @mutant("m-services-over-http-are-those-of-the-page", services, "json_reply")

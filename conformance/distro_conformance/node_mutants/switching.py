@@ -25,6 +25,8 @@ def _ignored(mutant_id: str, field: str, text: str) -> None:
 _ignored("m-health-switch-is-ignored", "health_check_enabled", "Health checks cannot be switched off.")
 _ignored("m-push-switch-is-ignored", "push_enabled", "Pushes cannot be switched off.")
 _ignored("m-distro-switch-is-ignored", "distro_enabled", "Distro cannot be switched off.")
+_ignored("m-light-beat-switch-is-ignored", "light_beat_enabled", "Light beats cannot be switched off.")
+_ignored("m-beat-interval-is-not-set", "client_beat_interval_ms", "The interval of beats cannot be set.")
 
 
 @mutant("m-pushes-do-not-wait", PushService, "_push_to")

@@ -269,6 +269,23 @@ async def sender_makes_no_difference(kit: Kit) -> None:
     kit.require(reply.succeeded and copy is None, f"no {client}", copy)
 
 
+@requirement("DISTRO-HOLDER-015", MUST, "#receive-change, #distro-content")
+async def change_of_an_older_member_is_applied(kit: Kit) -> None:
+    """A CHANGE as members of 2.0.x send it, without batches and without a revision, is applied, and a VERIFY of
+    revision 0 succeeds then."""
+    for client in _of_either_kind(kit):
+        service = kit.service()
+        content = sync_data(client, 0, [(service, "10.0.0.1", 80)])
+        content["attributes"]["clientAttributes"] = {}
+        del content["batchInstanceData"]
+        reply = await kit.peer.send(distro_request("CHANGE", client, target=kit.target.address, content=content))
+        kit.note(f"{kit.peer.address} sends CHANGE of {client} with {service}, without a revision: {reply}")
+        copy = await kit.peer.query(client)
+        kit.require(reply.succeeded and services(copy) == [service], f"{client} with {service}", copy)
+        verified = await _verified(kit, client, 0)
+        kit.require(verified.succeeded, f"success for VERIFY of {client} revision 0", verified)
+
+
 def _of_either_kind(kit: Kit) -> tuple[str, ...]:
     """A client with a connection to `peer`, and a client of the HTTP API that `peer` owns, which requires `peer` to be
     on the node's list of members."""

@@ -115,8 +115,8 @@ async def deregistration_over_http_arrives(kit: Kit) -> None:
 async def list_over_http(kit: Kit) -> None:
     """A list over HTTP, from any member, shows all published and enabled instances under the grouped name, each with
     its metadata and weight; a list of one cluster, by the later version of the HTTP API too, or of healthy instances,
-    leaves out all others; a query of one instance shows the one of the cluster that it names, and fails if there is
-    none."""
+    leaves out all others; a query of one instance shows the one of the cluster that it names, or of the cluster
+    DEFAULT, and fails if there is none."""
     service, reader = kit.service(), kit.http_client(kit.peer.address)
     blue = {"clusterName": "blue", "metadata": {"zone": "a"}, "weight": 2.5}
     parts: Sequence[Json] = ({"healthy": False}, blue, {"enabled": False})
@@ -154,8 +154,13 @@ async def list_over_http(kit: Kit) -> None:
     instance = json.loads(reply.text)
     found = [instance.get(key) for key in ("weight", "healthy", "metadata")]
     kit.require(found == [2.5, True, {"zone": "a"}], "the instance with its own values", instance)
-    reply = await one.query(service, clusterName="DEFAULT")
-    kit.require(reply.status >= 400, "no instance at 10.0.0.1:81 in the cluster DEFAULT", reply)
+    for selector in ({"clusterName": "DEFAULT"}, {}):
+        reply = await one.query(service, **selector)
+        kit.require(reply.status >= 400, "no instance at 10.0.0.1:81 in the cluster DEFAULT", reply)
+    reply = await replace(one, port=80).query(service)
+    kit.note(f"a query of 10.0.0.1:80 of {service} in no named cluster: {reply}")
+    kit.require(reply.status == 200, "status 200", reply)
+    kit.require(json.loads(reply.text).get("healthy") is False, "the unhealthy instance", reply)
     for api in apis_of(kit.target.profile)[1:]:
         reply = await replace(reader, api=api).list(service, clusterName="blue")
         kit.note(f"the list of {service} in the cluster blue by {api}: {reply}")

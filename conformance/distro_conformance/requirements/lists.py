@@ -102,7 +102,7 @@ async def selectors_select(kit: Kit) -> None:
 @requirement("DISTRO-LIST-005", MUST, "#index-entries")
 async def list_is_the_union(kit: Kit) -> None:
     """A list is the union of what all clients publish, own and synced, each with its published values, a weight of 0
-    too, the time-outs in its metadata, and the service and group that it belongs to; what two clients publish
+    too, metadata as text, the time-outs in them, and the service and group that it belongs to; what two clients publish
     differently at one address is shown twice, and what they publish alike once; it says that it may be kept for ten
     seconds, that it is valid, and that no unhealthy instance is shown as healthy; a later list has a later time."""
     service, reader, synced = kit.service(), await kit.client(), kit.foreign_client()
@@ -111,7 +111,7 @@ async def list_is_the_union(kit: Kit) -> None:
     await _register(await kit.client(), service, 81)
     await _register(await kit.client(), service, 83, weight=0)
     content = sync_data(synced, 1, [(service, "10.0.0.1", 82)])
-    content["instancePublishInfos"][0]["extendDatum"] = {**metadata, "publishInstanceWeight": 2.5}
+    content["instancePublishInfos"][0]["extendDatum"] = {**metadata, "publishInstanceWeight": 2.5, "size": 3}
     change = distro_request("CHANGE", synced, target=kit.target.address, content=content)
     reply = await kit.peer.send(change)
     kit.assume(reply.succeeded, "an acknowledged CHANGE", reply)
@@ -131,7 +131,7 @@ async def list_is_the_union(kit: Kit) -> None:
     for port, weight, held, times in (
         (80, 2.5, metadata, _OWN_TIMES),
         (81, 1.0, {}, _USUAL_TIMES),
-        (82, 2.5, metadata, _OWN_TIMES),
+        (82, 2.5, {**metadata, "size": "3"}, _OWN_TIMES),
         (83, 0.0, {}, _USUAL_TIMES),
     ):
         host = hosts[port]
@@ -151,7 +151,7 @@ async def list_is_the_union(kit: Kit) -> None:
 @requirement("DISTRO-LIST-006", MUST, "#naming-requests")
 async def services_are_listed(kit: Kit) -> None:
     """A list of the services of a group shows their names without the group, and their number, each name on one
-    page, and none of another namespace."""
+    page, and none of another namespace; page 0 is page 1."""
     client, names, group = await kit.client(), sorted(kit.service() for _ in range(3)), kit.service()
     # Releases sort the names of a page by a hash table as large as the namespace: pages of a namespace agree only while
     # no service comes.
@@ -168,6 +168,8 @@ async def services_are_listed(kit: Kit) -> None:
         listed = sorted(name for page in pages for name in page)
         kit.require(listed == names, f"each of {names} on one page", pages)
         kit.require([len(page) for page in pages] == sizes, f"pages of {sizes} services", pages)
+    before = (await _page(client, here, group, 0, page_size)).body.get("serviceNames")
+    kit.require(before == pages[0], f"{pages[0]} on page 0 too", before)
     reply = await _page(client, there, group, 1, 10)
     found = (reply.body.get("count"), reply.body.get("serviceNames"))
     kit.require(found == (1, [foreign]), f"{foreign} alone in the namespace {there}", reply.body)

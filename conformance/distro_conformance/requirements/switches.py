@@ -3,6 +3,7 @@ of a node: each check has a node of its own."""
 
 from __future__ import annotations
 
+import json
 from http import HTTPStatus
 
 from distro_conformance.node.http_player import PlayedHttpClient
@@ -75,6 +76,24 @@ async def distribution_can_be_switched_off(kit: Kit) -> None:
         await client.register(later)
         passed_on = len(owner.http.requests)
         kit.require(passed_on == 1, f"the registration of {later} at {owner.address}", passed_on)
+
+
+@requirement("DISTRO-SWITCH-004", MUST, "#settings-switches, #http-beat", own_node=True)
+async def beats_can_be_set(kit: Kit) -> None:
+    """The answer to a beat names the time until the next one that an operator has set, and allows light beats unless
+    they are switched off."""
+    await kit.start_node()
+    client, service = kit.http_client(kit.target.address), kit.service()
+    reply = await client.register(service)
+    kit.assume(reply.status == HTTPStatus.OK, f"a registration of {client.id} that succeeds", reply)
+    await _turn(kit, client, "clientBeatInterval", "7000")
+    for value in ("false", "true"):
+        await _turn(kit, client, "lightBeatEnabled", value)
+        reply = await client.beat(service)
+        kit.note(f"a beat of {client.id}: {reply}")
+        named = [json.loads(reply.text).get(key) for key in ("clientBeatInterval", "lightBeatEnabled")]
+        expected = [7_000, value == "true"]
+        kit.require(named == expected, f"clientBeatInterval and lightBeatEnabled {expected}", named)
 
 
 async def _turn(kit: Kit, operator: PlayedHttpClient, entry: str, value: str) -> None:
