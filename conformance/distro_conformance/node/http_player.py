@@ -132,9 +132,9 @@ class PlayedHttpClient:
         """The instance at this address."""
         return await self._ask("GET", "", service, None, **selector)
 
-    async def services(self, namespace: str, group: str, page_no: int, page_size: int) -> HttpReply:
-        """A page of the services of the group, from page 1 on."""
-        of = {"namespaceId": namespace, "groupName": group}
+    async def services(self, namespace: str, group: str | None, page_no: int, page_size: int) -> HttpReply:
+        """A page of the services of the group, from page 1 on. None names no group."""
+        of = {"namespaceId": namespace, **({} if group is None else {"groupName": group})}
         query = {**of, "pageNo": str(page_no), "pageSize": str(page_size)}
         return await self._send("GET", _SERVICES, query)
 

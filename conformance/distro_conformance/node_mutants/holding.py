@@ -151,6 +151,14 @@ def _at_the_same_addresses(_: Any, self: Any, other: Any, **__: Any) -> bool:
     return addresses[0] == addresses[1]
 
 
+@mutant("m-copies-have-no-ids", data_processor, "read_sync_data")
+def _no_ids(old: Any, data: Any, **named: Any) -> SyncData:
+    """The ids of single instances in a CHANGE are lost."""
+    for info in data["instancePublishInfos"]:
+        info["extendDatum"].pop("customInstanceId", None)
+    return old(data, **named)  # type: ignore[no-any-return]
+
+
 @mutant("m-change-without-batches-fails", data_processor, "read_sync_data")
 def _without_batches_fails(old: Any, data: Any, **named: Any) -> Any:
     """A CHANGE without the field for batches, which members of 2.0.x do not have, cannot be read."""

@@ -6,10 +6,12 @@ from typing import Any
 
 from distro_conformance.node_mutants.mutant import Change, Mutant, add, left_out, mutant
 from distro_conformance.node_mutants.other_fields import info_in
-from distro_impl.naming import push
+from distro_impl.naming import push, udp_push
 from distro_impl.naming.client_manager import ClientManager
+from distro_impl.naming.instance_operator import InstanceOperator
 from distro_impl.naming.push import PushService
 from distro_impl.naming.service_storage import ServiceStorage
+from distro_impl.naming.udp_push import UdpPushService
 from distro_impl.remote.connection_manager import ConnectionManager
 from distro_impl.tasks.delay_engine import DelayTaskEngine
 
@@ -52,6 +54,28 @@ def _postpone_the_push(old: Any, self: Any, key: Any, action: Any, delay_ms: int
 def _pushed_to_all(_: Any, self: Any, event: Any) -> None:
     """When a client subscribes, all subscribers of the service are pushed the list."""
     self._add(event.service, None)
+
+
+add(
+    Mutant(
+        "m-packets-are-sent-once",
+        "A push over UDP that is not answered is not repeated.",
+        changes=(Change(udp_push, "TRIES", lambda _: 1),),
+    )
+)
+
+
+@mutant("m-answers-to-packets-are-not-read", UdpPushService, "_receive")
+def _answers_are_not_read(_old: Any, _self: Any, _data: bytes, _addr: Any) -> None:
+    """A push over UDP is repeated although it was answered."""
+
+
+@mutant("m-packets-are-of-every-cluster", InstanceOperator, "subscribe")
+def _packets_of_every_cluster(
+    old: Any, self: Any, service: Any, ip: str, port: int, _clusters: str, agent: Any
+) -> None:
+    """A push over UDP shows the instances of every cluster."""
+    old(self, service, ip, port, "", agent)
 
 
 @mutant("m-refused-push-is-delivered", ConnectionManager, "acknowledge")

@@ -65,6 +65,14 @@ def _those_of_the_page(old: Any, body: Any) -> Any:
     return old({**body, "count": len(body["doms"])})
 
 
+@mutant("m-services-over-http-are-of-any-group", ClientManager, "service_names")
+def _of_any_group(old: Any, self: Any, namespace: str, group: str) -> list[str]:
+    """A list of the services of the default group shows those of every group."""
+    if group != DEFAULT_GROUP:
+        return list(old(self, namespace, group))
+    return sorted({service.name for service in self.services() if service.namespace == namespace})
+
+
 left_out("m-empty-services-stay", ClientManager, "remove_empty_services", "A service without publishers stays known.")
 
 

@@ -32,6 +32,7 @@ _NAMES = "address billing cart catalogue discount invoice payment refund stock t
 _EMPTY_MS = 60_000 + 60_000 + 5_000
 """How long a service has to be empty, and the time between two checks of that."""
 _SAID_OF_A_LIST = {"valid": True, "reachProtectionThreshold": False}
+_ID_OF_THE_COPY = "an-id-of-its-own"
 _APART_MS = 100
 """Between two queries."""
 _OWN_TIMES, _USUAL_TIMES = [3_000, 9_000, 18_000], [5_000, 15_000, 30_000]
@@ -102,9 +103,9 @@ async def selectors_select(kit: Kit) -> None:
 @requirement("DISTRO-LIST-005", MUST, "#index-entries")
 async def list_is_the_union(kit: Kit) -> None:
     """A list is the union of what all clients publish, own and synced, each with its published values, a weight of 0
-    too, metadata as text, the time-outs in them, and the service and group that it belongs to; what two clients publish
-    differently at one address is shown twice, and what they publish alike once; it says that it may be kept for ten
-    seconds, that it is valid, and that no unhealthy instance is shown as healthy; a later list has a later time."""
+    too, its id, metadata as text, the time-outs in them, and the service and group that it belongs to; what two clients
+    publish differently at one address is shown twice, and what they publish alike once; it says that it may be kept for
+    ten seconds, that it is valid, and that no unhealthy instance is shown as healthy; a later list has a later time."""
     service, reader, synced = kit.service(), await kit.client(), kit.foreign_client()
     metadata = {"zone": "a", **_TIME_OUTS}
     await _register(await kit.client(), service, 80, weight=2.5, metadata=metadata)
@@ -112,6 +113,7 @@ async def list_is_the_union(kit: Kit) -> None:
     await _register(await kit.client(), service, 83, weight=0)
     content = sync_data(synced, 1, [(service, "10.0.0.1", 82)])
     content["instancePublishInfos"][0]["extendDatum"] = {**metadata, "publishInstanceWeight": 2.5, "size": 3}
+    content["instancePublishInfos"][0]["extendDatum"]["customInstanceId"] = _ID_OF_THE_COPY
     change = distro_request("CHANGE", synced, target=kit.target.address, content=content)
     reply = await kit.peer.send(change)
     kit.assume(reply.succeeded, "an acknowledged CHANGE", reply)
@@ -142,6 +144,8 @@ async def list_is_the_union(kit: Kit) -> None:
         kit.require(found == expected, f"{dict(zip(kept, expected, strict=True))}", host)
         found = [host.get(key) for key in _TIMES]
         kit.require(found == times, f"{dict(zip(_TIMES, times, strict=True))}", host)
+    shown_id = hosts[82].get("instanceId")
+    kit.require(shown_id == _ID_OF_THE_COPY, f"the id {_ID_OF_THE_COPY} of the copy", shown_id)
     for _ in range(2):
         await _register(await kit.client(), service, 81, metadata={"zone": "b"})
     await kit.settle(kit.timings.view_ms)
@@ -241,8 +245,8 @@ async def pages_stay_while_other_services_come(kit: Kit) -> None:
 
 @requirement("DISTRO-LIST-010", MUST, "#naming-requests, #http-v1")
 async def services_are_listed_over_http(kit: Kit) -> None:
-    """A list of the services of a group over HTTP shows what one over gRPC does: the same names, page by page, and
-    their number."""
+    """A list of the services of a group over HTTP, of the default group where it names none, shows what one over gRPC
+    does: the same names, page by page, and their number."""
     client, operator, group = await kit.client(), kit.http_client(kit.peer.address), kit.service()
     names, here = sorted(kit.service() for _ in range(3)), f"{group}-here"  # for itself, as in DISTRO-LIST-006
     for name in names:
@@ -257,6 +261,10 @@ async def services_are_listed_over_http(kit: Kit) -> None:
         kit.require(len(found.get("doms") or ()) == size, f"{size} of {names}", found)
         listed += found.get("doms") or []
     kit.require(sorted(listed) == names, f"each of {names} on one page", listed)
+    await _register_in(client, here, GROUP, usual := kit.service())
+    reply = await operator.services(here, None, 1, 10)
+    kit.note(f"services of no named group over HTTP: {reply}")
+    kit.require(json.loads(reply.text).get("doms") == [usual], f"{usual} of {GROUP} alone", reply)
 
 
 @requirement("DISTRO-LIST-011", SHOULD, "#naming-names")

@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
+from http import HTTPStatus
 
 from distro_conformance.node.kit import Kit
-from distro_conformance.node.observer import assumed
+from distro_conformance.node.observer import BeyondError, assumed
 from distro_conformance.node.player import (
     CLUSTER,
+    GROUP,
     PlayedClient,
     instance_request,
     query_request,
     read_hosts,
     service_request,
 )
+from distro_conformance.node.udp_listener import listening
 from distro_conformance.requirements.requirement import MUST, SHOULD, requirement
 from distro_conformance.waiting import Poll, first_of, poll_local
+from distro_conformance.wire.connection import LOOPBACK
 from distro_conformance.wire.messages import distro_request, sync_data
 from distro_protos import Json, Message
 
 _ELSEWHERE = {"namespace": "elsewhere", "groupName": "OTHER_GROUP"}
 _PUSH_DELAY_MS, _PUSH_TIMEOUT_MS, _PUSH_RETRY_MS = 500, 5_000, 1_000
+_PACKET_TIMEOUT_MS = 10_000
 _CHANGES_EVERY_MS = 200
 _GIVEN_UP = 4
 """The number of push delays without a push, while the service keeps changing, after which the check stops waiting."""
@@ -292,6 +298,43 @@ async def later_changes_do_not_postpone_a_push(kit: Kit) -> None:
     pushed = len(subscriber.pushed(service)) - before
     kit.require(pushed > 0, f"a push of {service} although it goes on changing", f"{pushed} pushes")
     await _pushed(kit, subscriber, service, port)
+
+
+@requirement("DISTRO-PUSH-011", SHOULD, "#http-udp, #http-v1, #index-push")
+async def listener_is_pushed_over_udp(kit: Kit) -> None:
+    """A client of the HTTP API that names a UDP port when it asks for a list is pushed each change there, the instances
+    of the clusters that it has named, under the grouped name; a packet without an answer is sent once more, and no
+    other."""
+    if not kit.target.address.startswith(LOOPBACK):
+        raise BeyondError(f"cannot go on without a node at {LOOPBACK}; seen: packets would leave this machine")
+    client, publisher, service = kit.http_client(kit.peer.address), await kit.client(), kit.service()
+    old_client = replace(client, headers={**client.headers, "User-Agent": "Nacos-Java-Client:v1.4.8"})
+    await (await kit.client()).register(service, "10.0.0.1", 80)
+    async with listening(LOOPBACK) as listener:
+
+        def sent(port: int) -> int:
+            return [_ports(each) for each in listener.pushes].count([port])
+
+        def pushed(port: int, count: int) -> Poll[bool]:
+            return poll_local(lambda: sent(port) == count)
+
+        asked = await old_client.list(service, clusters="blue", clientIP=LOOPBACK, udpPort=str(listener.port))
+        kit.note(f"an old client at UDP port {listener.port} asks for the cluster blue of {service}: {asked}")
+        kit.require(asked.status == HTTPStatus.OK, "status 200", asked)
+        await publisher.register(service, "10.0.0.1", 81, cluster="blue")
+        what = f"a packet with {service} at 81, and not at 80"
+        await kit.eventually(pushed(81, 1), within_ms=kit.timings.push_ms, what=what)
+        named = {key: listener.pushes[-1].get(key) for key in ("name", "clusters")}
+        kit.require(named == {"name": f"{GROUP}@@{service}", "clusters": "blue"}, "the grouped name and blue", named)
+        listener.acknowledges = False
+        await publisher.register(service, "10.0.0.1", 82, cluster="blue")
+        within_ms = kit.timings.push_ms + _PACKET_TIMEOUT_MS + 500
+        await kit.eventually(pushed(82, 2), within_ms=within_ms, what=f"two packets with {service} at 82")
+        kit.require(sent(81) == 1, "one packet with port 81, which was answered", f"{sent(81)} packets")
+
+
+def _ports(info: Json) -> list[int]:
+    return sorted(host["port"] for host in info["hosts"])
 
 
 async def _zone_is_pushed(kit: Kit, subscriber: PlayedClient, service: str) -> None:
