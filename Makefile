@@ -16,7 +16,7 @@ gate: $(GATE_READY)
 # share a Spark session stay in one of them (conftest.py).
 # Durations are kept: the slowest are printed, and all of them are in the JUnit file.
 # These processes and many commands load the same modules: bytecode is kept even where the environment says otherwise.
-PYTEST = PYTHONDONTWRITEBYTECODE= SPARK_SUBMIT_OPTS="-XX:SharedArchiveFile=$(CURDIR)/$(SPARK_CLASSES) -Xlog:cds=off" \
+PYTEST = PYTHONDONTWRITEBYTECODE= SPARK_SUBMIT_OPTS="-XX:SharedArchiveFile=$(CURDIR)/$(SPARK_CLASSES) -Xlog:cds*=off" \
   $(BIN)/python -m pytest -q -n 4 --dist loadgroup --durations=20 --junitxml=distrocheck-out/tests/$@.xml
 
 test: $(READY) $(SPARK_CLASSES)
