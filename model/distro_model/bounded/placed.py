@@ -29,30 +29,33 @@ from distro_model.search.system import Fairness
 
 
 def placed(layout: Layout) -> Placed:
-    """Every transition at every place, in the order in which a search tries them."""
-    yield from _of_clients(layout)
-    yield from _inside(layout)
-    yield from _of_connections(layout)
-    yield from _of_nodes(layout)
-    yield from _of_links(layout)
-    yield from _of_half_open_links(layout)
-    yield from _of_operators(layout)
-    yield from _in_parts(layout)
-    yield from _accidents(layout)
-    if layout.bounds.periods:
-        yield (periods.PERIOD if layout.bounds.half_open else periods.NOT_TESTED), layout.everywhere()
-    yield from _of_ip_clients(layout)
-    yield from _of_members(layout)
+    """Every transition at every place, in the order in which a search tries them. One that costs a budget is left out
+    where that is empty from the beginning."""
+    rooms = (
+        _of_clients,
+        _inside,
+        _of_connections,
+        _of_nodes,
+        _of_links,
+        _of_half_open_links,
+        _of_operators,
+        _in_parts,
+        _accidents,
+        _of_periods,
+        _of_ip_clients,
+        _of_members,
+    )
+    for room in rooms:
+        for transition, place in room(layout):
+            if transition.cost is None or getattr(layout.bounds, transition.cost):
+                yield transition, place
 
 
 def _of_clients(layout: Layout) -> Placed:
     for client in layout.clients:
         here = layout.client(client)
         yield from ((each, here) for each in (clients.CONNECT, clients.CHANGE, clients.DISCONNECT))
-        if layout.bounds.batches:
-            yield clients.REGISTER_BATCH, here
-        if layout.bounds.cluster_changes:
-            yield clients.CHANGE_CLUSTER, here
+        yield from ((each, here) for each in (clients.REGISTER_BATCH, clients.CHANGE_CLUSTER))
 
 
 def _inside(layout: Layout) -> Placed:
@@ -60,8 +63,7 @@ def _inside(layout: Layout) -> Placed:
     for node in layout.nodes:
         if bounds.event_queue:
             yield from fairness.events(layout, node)
-        if bounds.lost_events:
-            yield inside.LOSE_EVENT, layout.node(node)
+        yield inside.LOSE_EVENT, layout.node(node)
     for client in layout.clients:
         here = layout.client(client)
         if bounds.slow_setups:
@@ -76,9 +78,7 @@ def _of_connections(layout: Layout) -> Placed:
         return
     for client in layout.clients:
         here = layout.client(client)
-        if bounds.silences:
-            yield connections.FALL_SILENT, here
-        yield from ((each, here) for each in (connections.ANSWER, connections.HANDLE_ANSWER))
+        yield from ((each, here) for each in (connections.FALL_SILENT, connections.ANSWER, connections.HANDLE_ANSWER))
     for node in layout.nodes:
         yield from ((each, layout.node(node)) for each in (periods.CHECK_CONNECTIONS, connections.END_CHECK))
 
@@ -94,8 +94,7 @@ def _of_nodes(layout: Layout) -> Placed:
         if bounds.crashes:
             yield from ((each, here) for each in (nodes.LOAD, crashes.CRASH))
             yield replace(crashes.RESTART, fair=Fairness.NONE if bounds.stays_down else Fairness.STRONG), here
-        if bounds.pauses:
-            yield periods.PAUSE, here
+        yield periods.PAUSE, here
 
 
 def _of_links(layout: Layout) -> Placed:
@@ -110,18 +109,15 @@ def _of_links(layout: Layout) -> Placed:
             yield from fairness.ended_calls(layout, calls.FAIL, Phase.REFUSED, source, target)
         if bounds.drops or bounds.lost_replies or bounds.half_open:
             yield from fairness.ended_calls(layout, calls.TIME_OUT, Phase.LOST, source, target)
-        for fault in (calls.LOSE, calls.LOSE_REPLY, calls.SWALLOW, calls.OVERTAKE):
-            if getattr(bounds, fault.cost or ""):
-                yield fault, here
+        for fault in (calls.LOSE, calls.LOSE_REPLY, calls.SWALLOW, calls.OVERTAKE, calls.REPLY_LATE):
+            yield fault, here
         if bounds.late_replies:
-            yield calls.REPLY_LATE, here
             yield from fairness.ended_calls(layout, calls.REPLY_ARRIVES, Phase.ANSWERED, source, target)
+        yield calls.ABANDON, here
         if bounds.delays:
-            yield calls.ABANDON, here
             yield from fairness.ended_calls(layout, calls.ARRIVE, Phase.ABANDONED, source, target)
         for fault in (calls.GARBLE, calls.RAISE, calls.MISTYPE):
-            if getattr(bounds, fault.cost or ""):
-                yield fault, here
+            yield fault, here
 
 
 def _of_half_open_links(layout: Layout) -> Placed:
@@ -146,12 +142,15 @@ def _in_parts(layout: Layout) -> Placed:
 
 
 def _accidents(layout: Layout) -> Placed:
-    if layout.bounds.raises and layout.bounds.crashes:
-        for ends in layout.links:
-            yield accidents.INTERRUPT_LOAD, layout.link(*ends, operation=Operation.SNAPSHOT)
-    if layout.bounds.id_collisions:
-        for node in layout.nodes:
-            yield from ((accidents.ID_COLLISION, layout.client_at(client, node)) for client in layout.clients)
+    for ends in layout.links if layout.bounds.crashes else ():
+        yield accidents.INTERRUPT_LOAD, layout.link(*ends, operation=Operation.SNAPSHOT)
+    for node in layout.nodes:
+        yield from ((accidents.ID_COLLISION, layout.client_at(client, node)) for client in layout.clients)
+
+
+def _of_periods(layout: Layout) -> Placed:
+    if layout.bounds.periods:
+        yield (periods.PERIOD if layout.bounds.half_open else periods.NOT_TESTED), layout.everywhere()
 
 
 def _of_ip_clients(layout: Layout) -> Placed:
@@ -159,16 +158,14 @@ def _of_ip_clients(layout: Layout) -> Placed:
     for client in layout.ip_clients:
         for route in layout.routes(client):
             yield http_clients.HTTP_CHANGE, route
-            if bounds.v2_requests:
-                yield http_clients.HTTP_CHANGE_BY_V2, route
+            yield http_clients.HTTP_CHANGE_BY_V2, route
             if bounds.periods:
                 yield http_clients.HTTP_BEAT_IN_PERIOD, route
             elif bounds.lapses:
                 yield http_clients.HTTP_BEAT, route
         if bounds.races:
             yield from ((http_clients.ENTER, layout.ip_client_at(client, node)) for node in layout.nodes)
-        if bounds.lapses:
-            yield periods.LAPSE, layout.ip_client(client)
+        yield periods.LAPSE, layout.ip_client(client)
     for node in layout.nodes if bounds.ip_clients else ():
         here = layout.node(node)
         if layout.profile.has(ip_client_rules.changed_and_announced_late):
@@ -188,9 +185,8 @@ def _of_members(layout: Layout) -> Placed:
         yield members.NEWS, here
         if bounds.crashes:
             yield members.BAD_NEWS, here
-        if bounds.flips:
-            yield members.FALSE_ALARM, here
+        yield members.FALSE_ALARM, here
     for node in layout.nodes:
-        for listed in (members.LIST_LEAVES, members.LIST_JOINS, members.REREAD_LIST):
-            if getattr(bounds, listed.cost or ""):
-                yield listed, layout.node(node)
+        yield from (
+            (each, layout.node(node)) for each in (members.LIST_LEAVES, members.LIST_JOINS, members.REREAD_LIST)
+        )
