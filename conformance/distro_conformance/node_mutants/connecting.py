@@ -65,7 +65,7 @@ async def _no_sign_of_life(old: Any, self: Any, connection: Any, timeout_ms: int
 @mutant("m-members-are-not-asked", ConnectionManager, "detect")
 async def _members_are_not_asked(old: Any, self: Any, connection: Any, timeout_ms: int) -> bool:
     """A silent connection of a member stays, and is sent no detection."""
-    return connection.meta.is_cluster or bool(await old(self, connection, timeout_ms))
+    return connection.meta.labels.get("source") == "cluster" or bool(await old(self, connection, timeout_ms))
 
 
 @mutant("m-detection-believes-anybody", ConnectionManager, "detect")
