@@ -181,7 +181,12 @@ def _seen_once(old: Any) -> Any:
 @mutant("m-deregistrations-are-not-passed-on", DistroFilter, "forwarding")
 def _deregisters_here(old: Any, self: Any, handler: Any) -> Any:
     """A deregistration over HTTP is handled by the node that received it, owner or not."""
-    return handler if handler.__name__ == "deregister" else old(self, handler)
+    forwarded = old(self, handler)
+
+    async def chosen(request: Any) -> Any:
+        return await (handler if request.method == "DELETE" else forwarded)(request)
+
+    return chosen
 
 
 @mutant("m-beat-registers-nobody", InstanceOperator, "beat")
