@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
 
@@ -13,7 +15,7 @@ from distro_impl.distro.data_processor import DistroClientDataProcessor as Proce
 from distro_impl.distro.distro_handler import DistroDataRequestHandler as Handler
 from distro_impl.distro.distro_handler import MalformedRequestError
 from distro_impl.events import NodeEventKind
-from distro_impl.naming.client import PublishedBatch, PublishedInstance, SyncData
+from distro_impl.naming.client import Published, PublishedBatch, PublishedInstance, SyncData
 from distro_impl.naming.client_manager import ClientManager
 from distro_impl.naming.deleted import DeletedClients
 from distro_impl.naming.ip_port_client import is_ip_port
@@ -149,6 +151,37 @@ def _at_the_same_addresses(_: Any, self: Any, other: Any, **__: Any) -> bool:
         return False
     addresses = [sorted((each.ip, each.port) for each in batch.instances) for batch in (self, other)]
     return addresses[0] == addresses[1]
+
+
+def _leaving(mutant_id: str, text: str, is_left_out: Callable[[Published, Published], bool]) -> None:
+    """What a member has sent in a service is not applied where `is_left_out(received, held)`."""
+
+    def made(old: Any) -> Any:
+        def apply(self: Any, sync: SyncData, **named: Any) -> None:
+            known = self.get(sync.client_id)
+            held = {} if known is None else known.publishers
+            kept = {
+                service: held[service]
+                for service, new in sync.publishers.items()
+                if service in held and is_left_out(new, held[service])
+            }
+            old(self, dataclasses.replace(sync, publishers={**sync.publishers, **kept}), **named)
+
+        return apply
+
+    add(Mutant(mutant_id, text, changes=(Change(ClientManager, "apply", made),)))
+
+
+_leaving(
+    "m-empty-batch-of-a-member-is-ignored",
+    "An empty batch in a CHANGE leaves what the copy has in its service.",
+    lambda new, _: isinstance(new, PublishedBatch) and not new.instances,
+)
+_leaving(
+    "m-received-single-leaves-the-batch",
+    "A single instance in a CHANGE does not replace a batch.",
+    lambda new, held: isinstance(new, PublishedInstance) and isinstance(held, PublishedBatch),
+)
 
 
 @mutant("m-copies-have-no-ids", data_processor, "read_sync_data")

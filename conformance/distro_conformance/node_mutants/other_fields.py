@@ -324,6 +324,22 @@ def _add_is_ignored(old: Any, self: Any, data: Any, reason: str, sender: str | N
     return True if reason == DataOperation.ADD and is_known else old(self, data, reason, sender)
 
 
+@mutant("m-single-joins-the-batch", ClientManager, "register")
+def _joins_the_batch(old: Any, self: Any, of: Client, service: Service, published: Published, **named: Any) -> None:
+    """A single instance that replaces a batch joins it."""
+    held = of.publishers.get(service)
+    if isinstance(held, PublishedBatch) and not isinstance(published, PublishedBatch):
+        published = PublishedBatch((*held.instances, published))
+    old(self, of, service, published, **named)
+
+
+@mutant("m-empty-batch-is-ignored", ClientManager, "register")
+def _empty_batch(old: Any, self: Any, of: Client, service: Service, published: Published, **named: Any) -> None:
+    """An empty batch of a client changes nothing."""
+    if published.instances:
+        old(self, of, service, published, **named)
+
+
 @mutant("m-batch-joins-the-single", ClientManager, "register")
 def _joins_the_single(old: Any, self: Any, of: Client, service: Service, published: Published, **named: Any) -> None:
     """A batch that replaces a single instance keeps that instance."""

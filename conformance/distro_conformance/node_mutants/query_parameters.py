@@ -12,12 +12,13 @@ from typing import Any
 from aiohttp import web
 from yarl import URL
 
-from distro_conformance.node_mutants.mutant import left_out, mutant, swapped
+from distro_conformance.node_mutants.mutant import Change, Mutant, add, left_out, mutant, swapped
 from distro_impl.http import distro_filter, instance_parameters, services
+from distro_impl.http import instances as instances_of_http
 from distro_impl.http import parameters as parameters_of_http
 from distro_impl.http.distro_filter import DistroFilter
 from distro_impl.http.instances import InstanceOperations
-from distro_impl.http.parameters import Parameters
+from distro_impl.http.parameters import Parameters, service_of
 from distro_impl.http.replies import ApiError
 from distro_impl.naming import instance_operator, service_info, service_storage
 from distro_impl.naming.client import DEFAULT_GROUP, DEFAULT_NAMESPACE, Client, Service
@@ -27,9 +28,11 @@ from distro_impl.naming.instance_operator import BeatInfo, InstanceOperator
 from distro_impl.naming.ip_port_client import IpPortClient
 from distro_impl.naming.naming_handlers import BATCH_REGISTER, NamingHandlers
 from distro_impl.naming.service_info import MAX_WEIGHT, MIN_WEIGHT, published_instance
+from distro_impl.remote.acceptor import RequestAcceptor as Acceptor
 from distro_impl.remote.connection import Connection
 from distro_impl.remote.connection_manager import ConnectionManager
 from distro_impl.remote.errors import SERVER_ERROR, NacosError, success
+from distro_protos import Payload, read_json, write_json
 
 
 @mutant("m-every-page-is-the-first", NamingHandlers, "list_services")
@@ -71,6 +74,60 @@ def _of_any_group(old: Any, self: Any, namespace: str, group: str) -> list[str]:
     if group != DEFAULT_GROUP:
         return list(old(self, namespace, group))
     return sorted({service.name for service in self.services() if service.namespace == namespace})
+
+
+@mutant("m-null-cluster-fails", NamingHandlers, "query")
+def _null_cluster_fails(old: Any, self: Any, request: Any) -> Any:
+    """A query with the cluster null fails."""
+    if request.body.cluster is None:
+        raise NacosError(SERVER_ERROR, "no cluster")
+    return old(self, request)
+
+
+@mutant("m-null-clusters-of-a-subscription-fail", NamingHandlers, "subscribe")
+def _null_clusters_fail(old: Any, self: Any, request: Any) -> Any:
+    """A subscription with the clusters null fails."""
+    if request.body.clusters is None:
+        raise NacosError(SERVER_ERROR, "no clusters")
+    return old(self, request)
+
+
+@mutant("m-missing-weight-is-zero", Acceptor, "_reply")
+def _missing_weight_is_zero(old: Any, self: Any, payload: Payload, peer: Any) -> Any:
+    """An instance that a client registers without a weight has the weight 0."""
+    if payload.metadata.type == "InstanceRequest":
+        body = read_json(payload.body.value)
+        body["instance"] = {"weight": 0.0, **body["instance"]}
+        payload.body.value = write_json(body)
+    return old(self, payload, peer)
+
+
+def _later_beats_renew_nothing() -> None:
+    def made(old: Any) -> Any:
+        return lambda operations, forwarding: old(_WithoutBeats(operations), forwarding)
+
+    text = "A light beat by the later version of the HTTP API is answered with success and renews nothing."
+    changes = tuple(Change(instances_of_http, name, made) for name in ("_v2", "_v3"))
+    add(Mutant("m-later-beats-renew-nothing", text, changes=changes))
+
+
+class _WithoutBeats:
+    """The operations of a node of which those beats that would renew an instance do nothing."""
+
+    def __init__(self, operations: Any) -> None:
+        self._operations = operations
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._operations, name)
+
+    def beat(self, parameters: Any) -> Any:
+        held = self._operations._clients.get(f"{parameters.text('ip')}:{parameters.text('port')}#true")
+        if held is None or service_of(parameters) not in held.publishers or parameters.text("beat"):
+            return self._operations.beat(parameters)
+        return {"clientBeatInterval": 5_000, "code": 10200, "lightBeatEnabled": True}
+
+
+_later_beats_renew_nothing()
 
 
 left_out("m-empty-services-stay", ClientManager, "remove_empty_services", "A service without publishers stays known.")

@@ -19,11 +19,11 @@ PORTS, OTHER_PORTS = (80, 81), (80, 82)
 
 @requirement("DISTRO-BATCH-001", MUST, "#naming-requests, #distro-content", since="2.1.1")
 async def batch_arrives_whole(kit: Kit) -> None:
-    """The CHANGE of a client with a batch holds all instances of the batch and none of the previous single instance or
-    batch, and VERIFYs follow it."""
+    """The CHANGE of a client with a batch holds all instances of the batch, none of an empty one, and none of the
+    previous single instance or batch, and VERIFYs follow it; a single instance replaces a batch too."""
     client, service = await kit.publisher()
     change: Arrival | None = await kit.arrange_sent("CHANGE", client.id)
-    for ports in (PORTS, PORTS[1:]):
+    for ports in (PORTS, (), PORTS[1:]):
         await client.register_batch(service, _at(ports))
         kit.note(f"it registers the batch {service} at 10.0.0.1, ports {ports}")
         change = await kit.eventually_sent("CHANGE", client.id, after=change)
@@ -34,6 +34,11 @@ async def batch_arrives_whole(kit: Kit) -> None:
             held,
         )
     await kit.eventually_sent("VERIFY", client.id, after=change)
+    await client.register(service, "10.0.0.1", 79)
+    kit.note(f"it registers {service} at 10.0.0.1:79")
+    change = await kit.eventually_sent("CHANGE", client.id, after=change)
+    held = [(each.service, each.ip, each.port) for each in change.published]
+    kit.require(held == [(service, "10.0.0.1", 79)], f"{service} at 10.0.0.1:79 and nothing else", held)
 
 
 @requirement("DISTRO-BATCH-002", MUST, "#revision-connection", bug="B18", since="2.1.2")
@@ -59,8 +64,8 @@ async def batch_raises_the_revision(kit: Kit) -> None:
 
 @requirement("DISTRO-BATCH-003", MUST, "#receive-batch-over-single", bug="B19", since="2.1.1")
 async def batch_replaces_a_single_instance(kit: Kit) -> None:
-    """A CHANGE in which a batch replaces a single instance or another batch is applied, and lists show every instance
-    of the batch."""
+    """A CHANGE in which a batch replaces a single instance or another batch, or a single instance a batch, is applied,
+    and lists show every instance of the batch."""
     reader, synced, service = await kit.client(), kit.foreign_client(), kit.service()
     until_ms = kit.target.clock.now_ms() + kit.timings.lease_ms  # after that a copy that is not verified may end
     for revision, port in ((1, 78), (2, 79)):
@@ -85,6 +90,9 @@ async def batch_replaces_a_single_instance(kit: Kit) -> None:
 
         what = f"{service} at ports {batch} and no other"
         await kit.eventually(shown, within_ms=kit.timings.view_ms, what=what, otherwise=otherwise)
+    reply = await kit.peer.sync(synced, 5, (service, "10.0.0.1", 79))
+    kit.note(f"{kit.peer.address} sends CHANGE of {synced} with {service} at port 79 alone: {reply}")
+    await kit.eventually_listed(reader, service, "10.0.0.1:79")
 
 
 @requirement("DISTRO-BATCH-004", MUST, "#client-batch, #distro-content, #receive-change", since="2.1.1")
@@ -117,8 +125,8 @@ async def batches_of_several_services(kit: Kit) -> None:
 @requirement("DISTRO-BATCH-006", MUST, "#receive-change, #distro-content", since="2.1.1")
 async def received_batches_are_each_applied(kit: Kit) -> None:
     """Each batch of a CHANGE with several batches is applied: a new or different batch, in the metadata of an instance
-    alone too, replaces the previous content of its service, an equal batch stays, and a missing batch is removed; a
-    VERIFY of its revision succeeds then."""
+    alone too, replaces the previous content of its service, an equal batch stays, and a missing or empty batch is
+    removed; a VERIFY of its revision succeeds then."""
     reader, synced = await kit.client(), kit.foreign_client()
     first, second = services = [kit.service() for _ in range(2)]
     for service in services:
@@ -147,6 +155,9 @@ async def received_batches_are_each_applied(kit: Kit) -> None:
         return [each.metadata.get("zone") for each in _by_port(await reader.query(second))] == [None, "b"]
 
     await kit.eventually(zones, within_ms=kit.timings.view_ms, what=f"{second} with zone b at port {PORTS[-1]} alone")
+    reply = await kit.peer.sync_batches(synced, len(contents) + 2, "10.0.0.1", {second: ()})
+    kit.note(f"{kit.peer.address} sends CHANGE of {synced} with an empty batch {second}: {reply}")
+    await kit.eventually_listed(reader, second)
 
 
 def _by_port(hosts: Sequence[Host]) -> list[Host]:

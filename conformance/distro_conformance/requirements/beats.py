@@ -178,10 +178,10 @@ async def health_has_a_revision(kit: Kit) -> None:
 
 @requirement("DISTRO-IPPORT-008", MUST, "#lease-beats")
 async def beat_heals(kit: Kit) -> None:
-    """A beat, whole or light, makes an unhealthy instance healthy again: every member receives a CHANGE and
-    subscribers a push, as they did when it became unhealthy."""
+    """A beat, whole or light, by the later version of the HTTP API too, makes an unhealthy instance healthy again:
+    every member receives a CHANGE and subscribers a push, as they did when it became unhealthy."""
     client, service = await registered_here(kit)
-    other, its = await registered_here(kit)
+    others = [(*await registered_here(kit), api) for api in apis_of(kit.target.profile)]
     subscriber = await kit.client()
     await subscriber.subscribe(service)
 
@@ -194,18 +194,23 @@ async def beat_heals(kit: Kit) -> None:
     unhealthy = [await kit.arrange(poll, within_ms=within_ms, what=what) for poll in dead]
     within_ms = kit.timings.push_ms
     await kit.eventually(pushed(False), within_ms=within_ms, what=f"a push of an unhealthy {client.id}")
-    poll = sent_health(kit, other.id, False)
-    also = await kit.arrange(poll, within_ms=kit.timings.beat_check_ms, what=f"an unhealthy {other.id}")
+    also = []
+    for other, _, _ in others:
+        poll = sent_health(kit, other.id, False)
+        also.append(await kit.arrange(poll, within_ms=kit.timings.beat_check_ms, what=f"an unhealthy {other.id}"))
     await client.beat(service)
-    await other.light_beat(its)
-    kit.note(f"{client.id} sends a whole beat, and {other.id} a light one")
+    kit.note(f"{client.id} sends a whole beat")
+    for other, its, api in others:
+        await replace(other, api=api).light_beat(its)
+        kit.note(f"{other.id} sends a light one by {api}")
     for peer, before in zip(kit.peers, unhealthy, strict=True):
         poll = sent_health(kit, client.id, True, after=before, at=peer)
         what = f"a CHANGE of {client.id}, healthy again, at {peer.address}"
         await kit.eventually(poll, within_ms=2 * kit.timings.sync_ms, what=what)
     await kit.eventually(pushed(True), within_ms=within_ms, what=f"a push of {client.id}, healthy again")
-    poll, what = sent_health(kit, other.id, True, after=also), f"a CHANGE of {other.id}, healthy again"
-    await kit.eventually(poll, within_ms=2 * kit.timings.sync_ms, what=what)
+    for (other, _, _), ill in zip(others, also, strict=True):
+        poll, what = sent_health(kit, other.id, True, after=ill), f"a CHANGE of {other.id}, healthy again"
+        await kit.eventually(poll, within_ms=2 * kit.timings.sync_ms, what=what)
 
 
 @requirement("DISTRO-IPPORT-015", MUST, "#lease-beats")

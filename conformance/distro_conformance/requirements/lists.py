@@ -78,7 +78,7 @@ async def disabled_instance_is_hidden(kit: Kit) -> None:
 async def selectors_select(kit: Kit) -> None:
     """A query for healthy instances leaves out unhealthy ones, and a query for one or several clusters shows the
     instances of each and no others, healthy ones if it says so too, and names the clusters: SDKs keep lists by service
-    and clusters."""
+    and clusters; null stands for all clusters."""
     service, reader = kit.service(), await kit.client()
     await _register(await kit.client(), service, 80, healthy=False)
     await _register(await kit.client(), service, 81, clusterName="blue")
@@ -86,6 +86,7 @@ async def selectors_select(kit: Kit) -> None:
     await kit.arrange_listed(reader, service, *(f"10.0.0.1:{port}" for port in (80, 81, 82)))
     selectors: tuple[tuple[Json, list[int]], ...] = (
         ({"healthyOnly": True}, [81, 82]),
+        ({"cluster": None}, [80, 81, 82]),
         ({"cluster": "blue"}, [81]),
         ({"cluster": "DEFAULT"}, [80]),
         ({"cluster": "DEFAULT,green"}, [80, 82]),
@@ -96,7 +97,7 @@ async def selectors_select(kit: Kit) -> None:
         hosts = read_hosts(reply)
         kit.note(f"a query with {selector}: {hosts}")
         kit.require(sorted(each.port for each in hosts) == ports, f"ports {ports} alone for {selector}", hosts)
-        clusters, named = selector.get("cluster", ""), (reply.body.get("serviceInfo") or {}).get("clusters")
+        clusters, named = selector.get("cluster") or "", (reply.body.get("serviceInfo") or {}).get("clusters")
         kit.require(named == clusters, f"the clusters {clusters!r} in the list", named)
 
 

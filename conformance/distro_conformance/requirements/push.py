@@ -199,7 +199,7 @@ async def pushes_are_in_order(kit: Kit) -> None:
 @requirement("DISTRO-PUSH-007", MUST, "#naming-requests")
 async def subscription_is_answered_with_the_list(kit: Kit) -> None:
     """The answer to a subscription shows the current list, without disabled instances and of the clusters that the
-    subscription names, as a query does in every field."""
+    subscription names, null for all, as a query does in every field."""
     _, service = await kit.publisher(zone="a", weight="2.5")
     await (await kit.client()).register(service, "10.0.0.1", 81, cluster="blue")
     await (await kit.client()).register(service, "10.0.0.1", 82, cluster="blue", enabled="false")
@@ -213,6 +213,9 @@ async def subscription_is_answered_with_the_list(kit: Kit) -> None:
         answered, shown = ({**(each.body.get("serviceInfo") or {}), "lastRefTime": 0} for each in (answer, reply))
         kit.require(answered == shown, f"what a query shows, {shown}", answered)
         kit.require(answered.get("clusters") == clusters, f"the clusters {clusters!r}", answered)
+    answer = await _subscribes(subscriber, service, None)
+    kit.note(f"the answer to a subscription to the clusters null: {answer.body}")
+    kit.require(_read_ports(answer) == [80, 81], f"{service} at ports 80 and 81", answer.body)
 
 
 @requirement("DISTRO-PUSH-008", MUST, "#index-push, #naming-requests", bug="push-of-every-cluster")
@@ -242,7 +245,7 @@ async def pushes_are_of_the_cluster(kit: Kit) -> None:
     await _pushed(kit, other, service, 80, 81, 82)
 
 
-async def _subscribes(client: PlayedClient, service: str, clusters: str) -> Message:
+async def _subscribes(client: PlayedClient, service: str, clusters: str | None) -> Message:
     body = {**service_request(service), "subscribe": True, "clusters": clusters}
     return await client.ask("SubscribeServiceRequest", body)
 

@@ -8,7 +8,7 @@ import json
 import grpc.aio
 
 from distro_conformance.node.kit import Kit, services
-from distro_conformance.node.player import GROUP, batch_request, instance_request, query_request, read_hosts
+from distro_conformance.node.player import CLUSTER, GROUP, batch_request, instance_request, query_request, read_hosts
 from distro_conformance.requirements.requirement import MUST, SHOULD, requirement
 from distro_conformance.wire.messages import content_of
 from distro_protos import Json
@@ -185,6 +185,24 @@ async def instance_without_id_gets_one(kit: Kit) -> None:
         ids = [hosts[0].get("instanceId"), (infos[0].get("extendDatum") or {}).get("customInstanceId")]
         expected = own or f"10.0.0.1#80#DEFAULT#{service}"
         kit.require(ids == 2 * [expected], f"the id {expected} in the list and in the CHANGE", ids)
+
+
+@requirement("DISTRO-REGISTER-012", MUST, "#naming-names, #naming-requests")
+async def address_alone_is_enough(kit: Kit) -> None:
+    """An instance of which a client names the address alone is healthy and enabled, has the weight 1 and no metadata,
+    and is in the cluster DEFAULT."""
+    client, service = await kit.client(), kit.service()
+    body = instance_request("registerInstance", service, "10.0.0.1", 80, {})
+    body["instance"] = {"ip": "10.0.0.1", "port": 80}
+    reply = await client.ask("InstanceRequest", body)
+    kit.note(f"it registers {service} with {body['instance']}: {reply}")
+    kit.require(reply.succeeded, "success", reply)
+    await kit.eventually_listed(client, service, "10.0.0.1:80")
+    listed = await client.ask("ServiceQueryRequest", query_request(service))
+    (host,) = listed.body["serviceInfo"]["hosts"]
+    expected = {"healthy": True, "enabled": True, "weight": 1.0, "metadata": {}, "clusterName": CLUSTER}
+    found = {key: host.get(key) for key in expected}
+    kit.require(found == expected, f"{expected}", found)
 
 
 @requirement("DISTRO-REGISTER-011", MUST, "#wire-limits, #naming-requests", since="2.1.1")
