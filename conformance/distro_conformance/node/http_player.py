@@ -76,7 +76,7 @@ class PlayedHttpClient:
         for key in FIELDS.intersection(metadata or ()):
             more["clusterName" if key == "cluster" else key] = (metadata or {})[key]
         if metadata and (rest := without_fields(metadata)):
-            more["metadata"] = json.dumps(rest)
+            more["metadata"] = json.dumps(rest, ensure_ascii=False)
         return await self._ask("POST", "", service, None, **more)
 
     async def register_with(self, service: str, **parameters: str) -> HttpReply:
@@ -94,15 +94,17 @@ class PlayedHttpClient:
         *,
         parameter: str | None = None,
         by_body: bool = False,
+        **more: str,
     ) -> HttpReply:
         """The whole beat, so that a node that has forgotten the instance registers it again. It names the service with
         its group, as SDKs do: version 2 of the API refuses a beat without it.
 
-        `parameter`: the service that the parameter of the request names, where it is not that of the body.
+        `service` may be grouped. `parameter`: the service that the parameter of the request names, where it is not that
+        of the body.
         `by_body`: no parameter has the address, and the beat is in a form, as in beats of old SDKs.
         """
         known = metadata or {}
-        grouped = f"{GROUP}@@{service}"
+        grouped = _grouped(service)
         info = {
             "ip": self.ip,
             "port": self.port,
@@ -111,18 +113,18 @@ class PlayedHttpClient:
             "weight": float(known.get("weight", 1.0)),  # without it a server registers the weight 0
             "metadata": without_fields(known),
         }
-        named = grouped if parameter is None else f"{GROUP}@@{parameter}"
+        named = grouped if parameter is None else _grouped(parameter)
         if by_body:
-            form = {"beat": json.dumps(info)}
+            form = {"beat": json.dumps(info, ensure_ascii=False)}
             return await self._send("PUT", f"{_PATHS[self.api]}/beat", {"serviceName": named}, form=form)
-        return await self._ask("PUT", "/beat", named, beat=json.dumps(info))
+        return await self._ask("PUT", "/beat", named, None, beat=json.dumps(info, ensure_ascii=False), **more)
 
-    async def light_beat(self, service: str) -> HttpReply:
+    async def light_beat(self, service: str, **more: str) -> HttpReply:
         """The light beat names the address only, which a node that does not know the instance cannot use. It is the
         only beat of version 3 of the API, where it is a registration with a mark."""
         if self.api == "v3":
-            return await self._ask("POST", "", service, heartBeat="true")
-        return await self._ask("PUT", "/beat", f"{GROUP}@@{service}", clusterName="DEFAULT")
+            return await self._ask("POST", "", service, None, heartBeat="true", **more)
+        return await self._ask("PUT", "/beat", _grouped(service), None, clusterName="DEFAULT", **more)
 
     async def list(self, service: str, **selector: str) -> HttpReply:
         """`selector`: parameters of the API, `clusters` for instance."""
@@ -175,6 +177,10 @@ class PlayedHttpClient:
                 return HttpReply(reply.status, await reply.text())
         except (aiohttp.ClientError, TimeoutError) as error:
             raise TargetError(f"{self.node} does not answer {method} {path}: {error!r}") from error
+
+
+def _grouped(service: str) -> str:
+    return service if "@@" in service else f"{GROUP}@@{service}"
 
 
 def address_owned_by(

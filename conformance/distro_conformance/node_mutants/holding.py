@@ -153,6 +153,20 @@ def _at_the_same_addresses(_: Any, self: Any, other: Any, **__: Any) -> bool:
     return addresses[0] == addresses[1]
 
 
+@mutant("m-snapshot-without-the-empty", Processor, "snapshot")
+def _without_the_empty(old: Any, self: Any) -> Any:
+    """A SNAPSHOT leaves out clients that publish nothing."""
+    every = old(self)["clientSyncDataList"]
+    return {"clientSyncDataList": [each for each in every if each["serviceNames"] or each.get("batchInstanceData")]}
+
+
+@mutant("m-empty-copies-are-not-made", ClientManager, "apply")
+def _empty_are_not_made(old: Any, self: Any, sync: SyncData, **named: Any) -> None:
+    """A CHANGE of an unknown client that publishes nothing is acknowledged and makes no copy."""
+    if sync.publishers or self.get(sync.client_id) is not None:
+        old(self, sync, **named)
+
+
 def _leaving(mutant_id: str, text: str, is_left_out: Callable[[Published, Published], bool]) -> None:
     """What a member has sent in a service is not applied where `is_left_out(received, held)`."""
 

@@ -6,6 +6,8 @@ Also mutants of the set of receivers that a change, or the end of a client, is s
 
 from __future__ import annotations
 
+import base64
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +15,7 @@ from aiohttp import web
 from yarl import URL
 
 from distro_conformance.node_mutants.mutant import Change, Mutant, add, left_out, mutant, swapped
+from distro_impl.distro import transport_agent
 from distro_impl.http import distro_filter, instance_parameters, services
 from distro_impl.http import instances as instances_of_http
 from distro_impl.http import parameters as parameters_of_http
@@ -21,7 +24,7 @@ from distro_impl.http.instances import InstanceOperations
 from distro_impl.http.parameters import Parameters, service_of
 from distro_impl.http.replies import ApiError
 from distro_impl.naming import instance_operator, service_info, service_storage
-from distro_impl.naming.client import DEFAULT_GROUP, DEFAULT_NAMESPACE, Client, Service
+from distro_impl.naming.client import DEFAULT_GROUP, DEFAULT_NAMESPACE, Client, PublishedInstance, Service
 from distro_impl.naming.client_index import ClientIndex
 from distro_impl.naming.client_manager import ClientManager
 from distro_impl.naming.instance_operator import BeatInfo, InstanceOperator
@@ -204,6 +207,33 @@ async def _forms_are_not_read(_old: Any, _request: Any) -> list[tuple[str, str]]
 def _pairs_are_none(_old: Any, _text: str) -> dict[str, str]:
     """Metadata over HTTP that are written as pairs are lost."""
     return {}
+
+
+@mutant("m-passed-on-in-latin-1", distro_filter, "forwarded_url")
+def _passed_on_in_latin_1(old: Any, *arguments: Any) -> str:
+    """A request that is passed on has its parameters read as Latin-1."""
+    url = URL(old(*arguments))
+    return str(url.with_query({key: value.encode().decode("latin-1") for key, value in url.query.items()}))
+
+
+@mutant("m-content-is-ascii", transport_agent, "encode_content")
+def _content_is_ascii(_: Any, data: Any) -> str:
+    """The content of a request to a member has a question mark for each letter beyond ASCII."""
+    return base64.b64encode(json.dumps(data, ensure_ascii=False).encode("ascii", "replace")).decode()
+
+
+@mutant("m-beats-are-for-public", InstanceOperator, "beat")
+def _for_public(old: Any, self: Any, service: Service, ip: str, port: int, beat: BeatInfo | None) -> Any:
+    """A beat is for the namespace public, whatever namespace it names."""
+    in_body = None if beat is None else replace(beat, service=beat.service._replace(namespace=DEFAULT_NAMESPACE))
+    return old(self, service._replace(namespace=DEFAULT_NAMESPACE), ip, port, in_body)
+
+
+@mutant("m-empty-metadata-are-lost", PublishedInstance, "to_json")
+def _empty_are_lost(old: Any, self: Any) -> Any:
+    """Metadata without a value do not reach members."""
+    data = old(self)
+    return {**data, "extendDatum": {key: value for key, value in data["extendDatum"].items() if value != ""}}
 
 
 @mutant("m-forms-are-not-passed-on", DistroFilter, "_forward")

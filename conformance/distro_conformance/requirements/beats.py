@@ -115,8 +115,9 @@ async def beats_keep_an_instance(kit: Kit) -> None:
 @requirement("DISTRO-IPPORT-005", MUST, "#http-v1")
 async def beat_registers(kit: Kit) -> None:
     """A whole beat of an unknown instance, also if only its body has the address, registers the instance with its
-    cluster, weight and metadata, and a light beat is answered with the code for an unknown instance, by the later
-    version of the HTTP API too, and also if its client has an instance under another service."""
+    cluster, weight and metadata, in the namespace and group that it names, and a light beat is answered with the code
+    for an unknown instance, by the later version of the HTTP API too, and also if its client has an instance under
+    another service."""
     client, service = kit.http_client(kit.target.address), kit.service()
     await _light_beats_are_unknown(kit, client, service)
     for beating, by_body in ((client, False), (kit.http_client(kit.target.address), True)):
@@ -130,6 +131,16 @@ async def beat_registers(kit: Kit) -> None:
         found = [(cluster, held.get("zone"), held.get("publishInstanceWeight")) for cluster, held in beaten]
         kit.require(found == [("blue", "a", 2.5)], "the cluster, zone and weight of the beat", found)
     await _light_beats_are_unknown(kit, client, kit.service())
+    elsewhere, named = kit.http_client(kit.target.address), f"OTHER_GROUP@@{service}"
+    whole = await elsewhere.beat(named, namespaceId="elsewhere")
+    light = await elsewhere.light_beat(named, namespaceId="elsewhere")
+    kit.note(f"{elsewhere.id} beats for {named} of the namespace elsewhere: {whole}, {light}")
+    is_taken = all(each.status == 200 and "10200" in each.text for each in (whole, light))
+    kit.require(is_taken, "code 10200 for a whole and a light beat", (whole, light))
+    copy = await kit.peer.query(elsewhere.id)
+    held = [(each.namespace, each.group, each.service) for each in copy.published] if copy else []
+    kit.require(held == [("elsewhere", "OTHER_GROUP", service)], f"{named} of the namespace elsewhere", held)
+    await _light_beats_are_unknown(kit, elsewhere, service)
 
 
 async def _light_beats_are_unknown(kit: Kit, client: PlayedHttpClient, service: str) -> None:

@@ -29,7 +29,7 @@ async def request_about_a_foreign_client_is_passed_on(kit: Kit) -> None:
     passed on to the owner with all its parameters, and the owner's answer is returned unchanged, a refusal too."""
     for owner in (peer for peer in kit.peers for _ in range(_CLIENTS)):
         client, service = kit.http_client(owner.address), kit.service()
-        metadata = {"zone": "a"}
+        metadata = {"zone": "ä b&c"}
         named = {"namespaceId": "elsewhere", "clusterName": "blue", "weight": "2.5", "enabled": "false"}
         requests: Mapping[str, Callable[[str], Awaitable[HttpReply]]] = {
             "register": partial(client.register, metadata=metadata, **named),

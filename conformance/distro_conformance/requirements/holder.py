@@ -94,7 +94,7 @@ async def asking_creates_nothing(kit: Kit) -> None:
 @requirement("DISTRO-HOLDER-006", MUST, "#receive-change, #distro-content")
 async def change_is_the_whole_client(kit: Kit) -> None:
     """A CHANGE holds everything that a client of either kind publishes: what it does not mention is removed, also from
-    lists."""
+    lists, and a client that publishes nothing is held too."""
     reader = await kit.client()
     for client in _of_either_kind(kit):
         first, second = kit.service(), kit.service()
@@ -105,6 +105,11 @@ async def change_is_the_whole_client(kit: Kit) -> None:
         copy = await kit.peer.query(client)
         kit.require(services(copy) == [second], f"{second} alone", copy)
         await kit.eventually_listed(reader, first)
+    for client in _of_either_kind(kit):
+        reply = await kit.peer.sync(client, 1)
+        kit.note(f"{kit.peer.address} sends CHANGE of {client}, which publishes nothing: {reply}")
+        copy = await kit.peer.query(client)
+        kit.require(services(copy) == [], f"{client}, which publishes nothing", copy)
 
 
 @requirement("DISTRO-HOLDER-007", MUST, "#receive-delete")

@@ -13,6 +13,7 @@ from distro_conformance.requirements.requirement import MUST, SHOULD, requiremen
 from distro_conformance.wire.messages import content_of
 from distro_protos import Json
 
+_LETTERS = "ä b&c"
 _MANY, _METADATA = 5_000, 900
 """Instances, and the bytes of metadata of each, fewer than a server accepts (docs/protocol #naming-names)."""
 
@@ -53,9 +54,10 @@ async def idle_deregistration_succeeds(kit: Kit) -> None:
 
 @requirement("DISTRO-REGISTER-004", MUST, "#distro-content, #defect-d9")
 async def instance_travels_whole(kit: Kit) -> None:
-    """Every field of a client's instance reaches the members, the weight as a fraction."""
-    client, service = await kit.client(), kit.service()
-    body = instance_request("registerInstance", service, "10.0.0.1", 80, {"zone": "a"})
+    """Every field of a client's instance reaches the members, the weight as a fraction, and metadata with any letters
+    or none."""
+    client, service, metadata = await kit.client(), kit.service(), {"zone": _LETTERS, "nothing": ""}
+    body = instance_request("registerInstance", service, "10.0.0.1", 80, metadata)
     body["instance"] |= {"weight": 2.0, "enabled": False, "clusterName": "blue", "healthy": False}
     reply = await client.ask("InstanceRequest", body)
     kit.assume(reply.succeeded, "a registration that succeeds", reply)
@@ -63,7 +65,8 @@ async def instance_travels_whole(kit: Kit) -> None:
     infos = (content_of(change.body.get("distroData") or {}) or {}).get("instancePublishInfos") or [{}]
     info, extended = infos[0], infos[0].get("extendDatum") or {}
     kit.require(info.get("cluster") == "blue" and info.get("healthy") is False, "cluster blue, unhealthy", info)
-    kit.require(extended.get("zone") == "a", "its metadata", extended)
+    found = {key: extended.get(key) for key in metadata}
+    kit.require(found == metadata, f"its metadata {metadata}", extended)
     kit.require(json.dumps(extended.get("publishInstanceWeight")) == "2.0", "the weight 2.0, a fraction", extended)
     kit.require(extended.get("publishInstanceEnable") is False, "that it is not enabled", extended)
 
