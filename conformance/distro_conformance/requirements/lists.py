@@ -127,8 +127,8 @@ async def list_is_the_union(kit: Kit) -> None:
     kit.require(said == _SAID_OF_A_LIST, f"{_SAID_OF_A_LIST} in the list", said)
     await kit.sleep(_APART_MS)
     later = (await reader.ask("ServiceQueryRequest", query_request(service))).body["serviceInfo"]
-    times_ms = [each.get("lastRefTime") for each in (listed, later)]
-    kit.require(times_ms[0] < times_ms[1], "a later lastRefTime in the later list", times_ms)
+    stamps = [each.get("lastRefTime") for each in (listed, later)]
+    kit.require(stamps[0] < stamps[1], "a later lastRefTime in the later list", stamps)
     hosts = {host["port"]: host for host in listed["hosts"]}
     kept = ("healthy", "enabled", "ephemeral", "clusterName", "serviceName")
     for port, weight, held, times in (
