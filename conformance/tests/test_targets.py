@@ -138,6 +138,13 @@ def test_an_impossible_target_is_refused_in_one_line(
     assert "\n" not in str(caught.value)
 
 
+def test_the_client_with_its_shaded_classes_comes_last(tmp_path: Path) -> None:
+    for name in ("nacos-client-2.5.1.jar", "nacos-common-2.5.1.jar", "zookeeper-1.jar"):
+        (tmp_path / name).touch()
+    names = [Path(each).name for each in class_path(tmp_path).split(os.pathsep)]
+    assert names == ["nacos-common-2.5.1.jar", "zookeeper-1.jar", "nacos-client-2.5.1.jar"]
+
+
 def test_hessian_4_comes_before_hessian_3(tmp_path: Path) -> None:
     for name in ("asm-6.0.jar", "hessian-3.3.6.jar", "hessian-4.0.63.jar", "zookeeper-1.jar"):
         (tmp_path / name).touch()

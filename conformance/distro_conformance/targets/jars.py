@@ -86,12 +86,17 @@ async def artifact(coordinates: str, on_progress: OnProgress) -> Path:
 
 def class_path(jars: Path) -> str:
     """In the order of the directory's class path file (of a distribution), else every jar by name, but hessian 4
-    before hessian 3: both are needed, and they share class names (docs/real-servers.md#starting)."""
+    before hessian 3, which share class names (docs/real-servers.md#starting), and the client of Nacos last: from 2.5
+    on it has shaded copies of classes of `nacos-common`, with which no cluster client connects."""
     if (order := jars / ORDER).is_file():
         ordered = [jars / name for name in order.read_text(encoding="utf-8").splitlines()]
     else:
-        ordered = sorted(jars.glob("*.jar"), key=lambda jar: (not jar.name.startswith("hessian-4"), jar.name))
+        ordered = sorted(jars.glob("*.jar"), key=_order)
     return os.pathsep.join(map(str, ordered))
+
+
+def _order(jar: Path) -> tuple[bool, bool, str]:
+    return jar.name.startswith("nacos-client"), not jar.name.startswith("hessian-4"), jar.name
 
 
 async def _resolve(release: NacosRelease, jars: Path, on_progress: OnProgress) -> None:
