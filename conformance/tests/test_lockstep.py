@@ -444,7 +444,7 @@ def test_a_change_that_a_node_does_not_count_is_seen_after_a_long_time(monkeypat
             lockstep.perform(action)
         node = lockstep.cluster.servers["b"].node
         assert node is not None
-        monkeypatch.setattr(node.parts.core.watch, "notify", lambda *_: None)
+        monkeypatch.setattr(node.parts.naming.watch, "notify", lambda *_: None)
         for client in node.parts.naming.clients:
             node.parts.naming.clients.delete(client.id, NodeEventKind.REPLICA_REMOVED)
         lockstep.perform(Advance(100))

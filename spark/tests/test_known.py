@@ -73,7 +73,7 @@ def every_violation(directory: Path) -> CheckResult:
 @pytest.fixture(scope="module")
 def found(directory: Path) -> FOUND_BY:
     """By run the violated invariants, with the findings that the symptoms judge."""
-    events, _, _ = frames.read([frames.headed(file) for file in frames.files_at([directory])])
+    events, _ = frames.read([frames.headed(file) for file in frames.files_at([directory])])
     engine = Local(directory)
     cluster = cluster_of(*engine.measured(), engine.headers, {**NEEDS, **MEASURED}, {})
     rows = events.filter(pl.col("client").is_not_null()).sort(SORTED)
