@@ -19,7 +19,7 @@ gate: $(GATE_READY)
 PYTEST = PYTHONDONTWRITEBYTECODE= SPARK_SUBMIT_OPTS="-XX:SharedArchiveFile=$(CURDIR)/$(SPARK_CLASSES) -Xlog:cds*=off" \
   $(BIN)/python -m pytest -q -n 4 --dist loadgroup --durations=20 --junitxml=distrocheck-out/tests/$@.xml
 
-test: $(READY) $(SPARK_CLASSES)
+test: $(READY)
 	@sh tools/preflight.sh java
 	@$(PYTEST) -m "not slow"
 
