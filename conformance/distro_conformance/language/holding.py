@@ -58,14 +58,15 @@ async def hold(cluster: Cluster, expect: Expect, pass_ms: Pass | None = None) ->
 
     wait = await wait_until_found(holds, watched, expect.within_ms, step_ms=STEP_MS, pass_ms=pass_ms)
     is_in_time = wait.timeliness is Timeliness.IN_TIME
-    watch = await never(fails, watched, expect.for_ms, step_ms=STEP_MS, pass_ms=pass_ms) if is_in_time else wait
-    if is_in_time and watch.found is None:
-        return StepResult(Verdict.CONFORMS, "holds")
+    if is_in_time:
+        wait = await never(fails, watched, expect.for_ms, step_ms=STEP_MS, pass_ms=pass_ms)
+        if wait.found is None:
+            return StepResult(Verdict.CONFORMS, "holds")
     found = " or ".join(sorted({reason for reason in reasons if reason})) or "it holds too late"
     when = _when(began_ms, from_ms, to_ms, watched.now_ms())
     last = cluster.last_event()
     detail = f"the last event before: {last}" if last else ""
-    if Timeliness.OPEN in (wait.timeliness, watch.timeliness) or (is_in_time and watched.is_starved_since(began_ms)):
+    if wait.timeliness is Timeliness.OPEN or (is_in_time and watched.is_starved_since(began_ms)):
         taken = f"this machine took {watched.slack_since(began_ms)} ms of the time"
         return StepResult(Verdict.INCONCLUSIVE, f"not judged: {taken}; {found}{when}", from_ms, to_ms, detail)
     is_late = wait.timeliness is Timeliness.MISSED and wait.found is not None
