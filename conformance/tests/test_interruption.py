@@ -165,23 +165,15 @@ def test_a_process_that_is_interrupted_twice_ends_at_once() -> None:
 
 def test_a_second_interrupt_while_python_exits_changes_no_exit_code() -> None:
     """Python resets its handlers before it finalizes modules: a second interrupt would then end it by the signal."""
-    program = """
-import distro_conformance.cli as cli
-from distro_conformance.cli import listing
-import subprocess, sys, time
+    slow = """
+import sys, time
 
 class Slow:
     def __del__(self, sleep=time.sleep):
         sleep(1)
 
 sys.slow = Slow()
-
-def waits(*_):
-    subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], start_new_session=True)
-    time.sleep(60)
-
-listing.show = waits
-cli.main()
 """
+    program = slow + WAITS.format(afterwards="child.kill()")
     code, _, err, _ = interrupted(program, "list", "targets", when=lambda process: bool(process.children()), times=3)
     assert (code, err) == (130, WORD)
