@@ -14,6 +14,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -31,11 +32,16 @@ from distro_conformance.cli.options import known_profile
 from distro_conformance.cli.output import ResultLine, progress, summary, time_left
 from distro_conformance.cli.serve import PORT_STEP
 from distro_conformance.errors import USAGE_ERRORS
-from distro_conformance.exploration.explored import BOUND_OPTIONS
+from distro_conformance.exploration.explored import BOUND_OPTIONS, SearchOptions, explore_profile
 from distro_conformance.release import listed_profile
+from distro_conformance.verdict import Verdict
 from distro_conformance.version import HIDDEN, command_line
 from distro_impl import PROFILES, free_main_ports
+from distro_model.bounded.bounds import Bounds
+from distro_model.explorer import search_compiled
 from distro_model.mutants import UnknownMutantError
+from distro_model.search.results import Limits, Search, Watch
+from distro_model.search.system import System
 from distro_spark import session
 from distro_traces.event import Kind
 from distro_traces.ndjson import Recorder
@@ -365,6 +371,19 @@ def test_a_search_that_never_reaches_the_rule_of_its_mutant_decides_nothing(
     messages = [each["message"] for each in found["properties"] if each["verdict"] == "not-judged"]
     assert (found_code, bool(messages)) == (code, code == 3)
     assert all("B18 changes nothing within these bounds; its own are" in each for each in messages)
+
+
+def test_a_mutant_that_no_whole_search_without_it_can_be_compared_with_decides_nothing() -> None:
+    limits_max = iter((Bounds().max_states, 1))
+
+    def cut_at_the_second(system: System, limits: Limits, watch: Watch) -> Search:
+        return search_compiled(system, replace(limits, max_states=next(limits_max)), watch)
+
+    options = SearchOptions(cut_at_the_second)
+    found = explore_profile("strict", Bounds(drops=0, changes=1), mutant="B18", search=options)
+    assert found.exploration.complete
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert "B18 was not compared with a whole search without it" in found.findings[0].message
 
 
 def test_a_search_that_was_cut_short_is_inconclusive_and_names_the_limit(call: Call, document: Document) -> None:

@@ -144,27 +144,28 @@ def explore_profile(
     broken = [result.counterexample for result in found.results if result.counterexample]
     scenarios = {each.property_id: counterexample_scenario(each, profile, mutant) for each in broken}
     findings = tuple(_judge(result, profile, mutant, bounds) for result in found.results if result.applies)
-    if mutant and found.holds and _is_unchanged(found, bounds, profile, watch, search):
-        findings = tuple(_without_effect(each, mutant) for each in findings)
+    if mutant and found.holds and (why := _without_effect(found, bounds, profile, watch, search)):
+        message = f"not decided: {mutant} {why} within these bounds; its own are {MUTANTS[mutant].bounds}"
+        findings = tuple(replace(each, judgement=Judgement.NOT_JUDGED, message=message) for each in findings)
     return Explored(profile, mutant, bounds, chosen, found, time.monotonic() - began, findings, scenarios)
 
 
-def _is_unchanged(found: Exploration, bounds: Bounds, profile: str, watch: Watch, options: SearchOptions) -> bool:
-    """Whether the same search without the mutant has the same transitions: then no rule of the mutant was reached."""
+def _without_effect(
+    found: Exploration, bounds: Bounds, profile: str, watch: Watch, options: SearchOptions
+) -> str | None:
+    """Why a mutant of which all properties hold may have no effect, as a clause. It has none if the same search without
+    it has the same transitions: then no rule of the mutant was reached. That search may be cut, too."""
     without = explore(
         bounds, profile_named(profile), (), watch, options.engine, max_memory_bytes=options.max_memory_bytes
     )
-    return _size(without.search) == _size(found.search)
+    if without.complete:
+        return "changes nothing" if _size(without.search) == _size(found.search) else None
+    has_more = without.distinct_states > found.distinct_states
+    return None if has_more else "was not compared with a whole search without it"
 
 
 def _size(search: Search) -> tuple[object, ...]:
     return search.distinct_states, search.transitions, search.taken, search.refused
-
-
-def _without_effect(finding: Finding, mutant: str) -> Finding:
-    bounds = MUTANTS[mutant].bounds
-    message = f"not decided: {mutant} changes nothing within these bounds; its own are {bounds}"
-    return replace(finding, judgement=Judgement.NOT_JUDGED, message=message)
 
 
 def counterexample_scenario(counterexample: Counterexample, profile: str, mutant: str | None) -> Scenario | str:
