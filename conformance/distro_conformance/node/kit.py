@@ -15,16 +15,9 @@ from itertools import count
 import grpc.aio
 
 from distro_conformance.findings.finding import NOTHING
+from distro_conformance.node.errors import BeyondError, NotJudgedError, Observed
 from distro_conformance.node.http_player import PlayedHttpClient, address_owned_by
-from distro_conformance.node.observer import (
-    ELSES,
-    BeyondError,
-    NotJudgedError,
-    Observed,
-    Observer,
-    assumed,
-    require_feature,
-)
+from distro_conformance.node.observer import ELSES, Observer, assumed, require_feature
 from distro_conformance.node.peer import Arrival, PlayedPeer
 from distro_conformance.node.player import Host, PlayedClient, RefusedError
 from distro_conformance.node.replies import FOR_EVER_MS, Answer, AnswerRule, Reply

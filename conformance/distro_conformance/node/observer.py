@@ -20,6 +20,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 import grpc.aio
 
 from distro_conformance.findings.finding import NOTHING
+from distro_conformance.node.errors import BeyondError, LacksError, NotJudgedError, Observed, ViolationError
 from distro_conformance.node.peer import Arrival, OnArrival, PlayedPeer
 from distro_conformance.release import Timings
 from distro_conformance.targets.target import Target
@@ -41,38 +42,6 @@ T = TypeVar("T")
 P = ParamSpec("P")
 W = TypeVar("W", bound="Observer")
 ELSES = "one that the kit did not start"
-
-Observed = Mapping[str, object]
-
-
-class ViolationError(Exception):
-    """The node does not do what the requirement says: the expectation and the observation, with
-    the named values by which symptoms of known failures are recognized. `found`: what came too late."""
-
-    def __init__(
-        self, message: str, *, expected: str, observed: Observed = NOTHING, found: object | None = None
-    ) -> None:
-        super().__init__(message)
-        self.expected = expected
-        self.observed = observed
-        self.found = found
-
-
-class NotJudgedError(Exception):
-    """The check could not be carried out; the message says what was missing. `found`: what came late, by no more than
-    the machine took."""
-
-    def __init__(self, message: str, *, found: object | None = None) -> None:
-        super().__init__(message)
-        self.found = found
-
-
-class BeyondError(NotJudgedError):
-    """The kit cannot do this with the server, since it did not start it."""
-
-
-class LacksError(BeyondError):
-    """The server lacks the feature that is to be checked."""
 
 
 def require_feature(target: Target, feature: str) -> None:

@@ -18,6 +18,7 @@ from typing import Any
 import grpc
 import grpc.aio
 
+from distro_conformance.node.errors import BeyondError
 from distro_conformance.node.http_member import HttpMember
 from distro_conformance.node.replies import (
     NEVER,
@@ -66,10 +67,6 @@ _DELIVERED_WITHIN_S = 0.2
 _READING = ("SNAPSHOT", "QUERY")
 _REPORTS_OVER_HTTP = Span(until="2.2.0")
 OnArrival = Callable[["Arrival"], None]
-
-
-class OnlyReadsError(TargetError):
-    """The request would change the state of a server that the kit did not start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,7 +323,7 @@ class PlayedPeer:
         """Sends a Distro request unchanged, also a malformed one."""
         to_node = self._dialled()
         if self.only_reads and (operation := body.get("dataOperation")) not in _READING:
-            raise OnlyReadsError(f"the kit did not start {self._node}: no {operation} is sent to it as by a member")
+            raise BeyondError(f"the kit did not start {self._node}: no {operation} is sent to it as by a member")
         self._sent_ms = self.now_ms()
         return await to_node.ask(DISTRO_REQUEST, body)
 

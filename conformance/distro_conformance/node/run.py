@@ -19,10 +19,10 @@ import grpc.aio
 from distro_conformance.findings import Finding, Judged, Judgement
 from distro_conformance.findings.finding import command
 from distro_conformance.findings.known import against_the_list
+from distro_conformance.node.errors import BeyondError, LacksError, NotJudgedError, ViolationError
 from distro_conformance.node.held import client_of, held_by_each
 from distro_conformance.node.kit import Kit
-from distro_conformance.node.observer import BeyondError, LacksError, NotJudgedError, ViolationError
-from distro_conformance.node.peer import OnlyReadsError, PlayedPeer
+from distro_conformance.node.peer import PlayedPeer
 from distro_conformance.release import release_of
 from distro_conformance.requirements import Requirement
 from distro_conformance.requirements.requirement import requirements_named
@@ -121,7 +121,7 @@ async def check_requirements(
             return _Try(await carried_out(requirement), may_repeat=target.clock.is_real)
         except LacksError as reason:
             return _Try(replace(judged, judgement=Judgement.NOT_APPLICABLE, message=str(reason)))
-        except (BeyondError, OnlyReadsError) as reason:
+        except BeyondError as reason:
             return _Try(replace(judged, judgement=_beyond(requirement, asked), message=str(reason)))
 
     async def carried_out(requirement: Requirement) -> Finding:
@@ -263,7 +263,7 @@ async def _outcome(kit: Kit, requirement: Requirement, judged: Finding) -> Findi
             after=kit.evidence[-1] if kit.evidence else None,
             held=await held_by_each(kit, client) if client else (),
         )
-    except (BeyondError, OnlyReadsError):
+    except BeyondError:
         raise
     except (NotJudgedError, KitError) as reason:
         return open_question(str(reason))

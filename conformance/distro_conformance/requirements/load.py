@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from distro_conformance.findings.finding import NOTHING
+from distro_conformance.node.errors import ViolationError
 from distro_conformance.node.kit import Kit, services
-from distro_conformance.node.observer import ViolationError
 from distro_conformance.node.peer import Arrival, PlayedPeer
 from distro_conformance.node.replies import ERROR, FAILURE, HALF_A_SNAPSHOT, Reply, snapshot_reply
 from distro_conformance.release import Span

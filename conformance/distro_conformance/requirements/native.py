@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from distro_conformance.findings.finding import NOTHING
+from distro_conformance.node.errors import Observed
 from distro_conformance.node.kit import Kit, services
-from distro_conformance.node.observer import Observed
 from distro_conformance.node.player import PlayedClient, instance_request
 from distro_conformance.requirements.requirement import MUST, requirement
 from distro_conformance.wire.messages import distro_request, sync_data

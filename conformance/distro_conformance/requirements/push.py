@@ -6,8 +6,9 @@ import itertools
 from dataclasses import replace
 from http import HTTPStatus
 
+from distro_conformance.node.errors import BeyondError
 from distro_conformance.node.kit import Kit
-from distro_conformance.node.observer import BeyondError, assumed
+from distro_conformance.node.observer import assumed
 from distro_conformance.node.player import (
     CLUSTER,
     GROUP,

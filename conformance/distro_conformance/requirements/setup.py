@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import re
 
+from distro_conformance.node.errors import Observed
 from distro_conformance.node.kit import Kit, services
-from distro_conformance.node.observer import Observed
 from distro_conformance.node.player import DETECTION, instance_request
 from distro_conformance.requirements.requirement import MUST, SHOULD, requirement
 from distro_conformance.waiting import poll_local

@@ -6,9 +6,9 @@ from __future__ import annotations
 import json
 from http import HTTPStatus
 
+from distro_conformance.node.errors import BeyondError
 from distro_conformance.node.http_player import PlayedHttpClient
 from distro_conformance.node.kit import Kit, services
-from distro_conformance.node.observer import BeyondError
 from distro_conformance.requirements.requirement import MUST, requirement
 from distro_conformance.verdict import TargetError
 from distro_conformance.waiting import poll_local
