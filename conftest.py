@@ -22,12 +22,15 @@ REAL_TIMEOUT_S = 60.0
 @pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests that use the Spark session share it, and those that start Spark in a process of their own need not wait for
-    them; the blocks of a page go on where the one before ended. The quick tests of the model share the search, which
-    its first user compiles for some seconds, and the tests that use a fixture of their module share it: each process
-    would make it again."""
+    them. Real servers run for one test at a time: on a machine that also runs the servers of other tests, much of what
+    they do in real time is not judged. The blocks of a page go on where the one before ended. The quick tests of the
+    model share the search, which its first user compiles for some seconds, and the tests that use a fixture of their
+    module share it: each process would make it again."""
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.xdist_group("spark"))
+        elif "need_release" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("real servers"))
         elif item.path.suffix == ".md":
             item.add_marker(pytest.mark.xdist_group(item.path.name))
             item.add_marker(pytest.mark.slow)

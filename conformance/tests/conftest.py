@@ -22,7 +22,7 @@ import pytest
 
 from distro_conformance.cli import COMMAND, main
 from distro_conformance.targets.jars import jars_of
-from distro_conformance.targets.releases import nacos_release
+from distro_conformance.targets.releases import NacosRelease
 from distro_conformance.verdict import TargetError
 
 if TYPE_CHECKING:
@@ -65,16 +65,18 @@ def document() -> Callable[..., tuple[int, dict[str, Any]]]:
 
 
 @pytest.fixture(scope="session")
-def need_release() -> Callable[[str], None]:
-    """Skips where the servers of a release cannot be had, with the reason."""
+def need_release() -> Callable[..., None]:
+    """Skips where the servers of one of these releases cannot be fetched, with the reason. Tests that use it run one
+    after the other (conftest.py of the checkout)."""
 
-    def need(version: str) -> None:
+    def need(*releases: NacosRelease) -> None:
         if shutil.which("java") is None:
             pytest.skip("there is no Java here")
-        try:
-            asyncio.run(jars_of(nacos_release(version), print))
-        except TargetError as error:
-            pytest.skip(f"Nacos {version} cannot be fetched: {error}")
+        for release in releases:
+            try:
+                asyncio.run(jars_of(release, print))
+            except TargetError as error:
+                pytest.skip(f"Nacos {release.version} cannot be fetched: {error}")
 
     return need
 

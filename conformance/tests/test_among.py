@@ -34,6 +34,7 @@ from distro_conformance.report.page import page_of
 from distro_conformance.report.walks import failure_of, report_of_walks
 from distro_conformance.targets.nacos import LEASE_MS
 from distro_conformance.targets.registry import resolve_target
+from distro_conformance.targets.releases import nacos_release
 from distro_conformance.verdict import TargetError, Verdict
 from distro_conformance.waiting import RealClock
 from distro_conformance.walks import side_by_side
@@ -621,8 +622,8 @@ def test_a_whole_beat_registers_an_instance_with_its_weight() -> None:
 @pytest.mark.slow
 @pytest.mark.wire
 def test_a_whole_beat_registers_an_instance_at_a_real_server_with_its_weight(
-    need_release: Callable[[str], None],
+    need_release: Callable[..., None],
 ) -> None:
     """The server takes a beat that has no weight for one of the weight 0."""
-    need_release("2.2.4")
+    need_release(nacos_release("2.2.4"))
     assert replay(parse(BEATEN), target="nacos:2.2.4").verdict is Verdict.CONFORMS

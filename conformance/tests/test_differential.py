@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,9 +17,8 @@ import pytest
 from programs import COMMAND, executed
 
 from distro_conformance.findings.finding import Judgement, verdict_of
-from distro_conformance.targets.jars import jars_of
 from distro_conformance.targets.releases import nacos_release
-from distro_conformance.verdict import TargetError, UsageError, Verdict, all_named
+from distro_conformance.verdict import UsageError, Verdict, all_named
 from distro_conformance.wire.messages import pack
 from distro_interop.differential import judge, listed
 from distro_interop.differential import run as differential_run
@@ -243,14 +242,10 @@ def test_a_node_that_behaves_otherwise_is_seen(script: str, profile: str, mutant
 
 @pytest.mark.wire
 @pytest.mark.slow
-def test_a_real_server_and_a_reference_node_differ_in_what_is_listed_only() -> None:
-    if shutil.which("java") is None:
-        pytest.skip("INCONCLUSIVE: there is no Java here")
-    try:
-        for release in (nacos_release(RELEASE), WHOLE_RELEASES[RELEASE]):
-            asyncio.run(jars_of(release, print))
-    except TargetError as error:
-        pytest.skip(f"INCONCLUSIVE: Nacos {RELEASE} cannot be fetched: {error}")
+def test_a_real_server_and_a_reference_node_differ_in_what_is_listed_only(
+    need_release: Callable[..., None],
+) -> None:
+    need_release(nacos_release(RELEASE), WHOLE_RELEASES[RELEASE])
     ran = executed(*COMMAND, "test", "differential", "--target", f"nacos:{RELEASE}", "--json")
     assert ran.stdout, ran.stderr
     found = json.loads(ran.stdout)

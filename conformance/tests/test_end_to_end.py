@@ -16,6 +16,7 @@ from programs import Document, executed
 
 from distro_conformance.language.recording import record
 from distro_conformance.language.text import parse
+from distro_conformance.targets.releases import nacos_release
 from distro_conformance.verdict import Verdict
 from distro_spark.check import check
 from distro_spark.local import Local
@@ -42,9 +43,9 @@ checkpoint
 @pytest.mark.wire
 @pytest.mark.slow
 def test_a_real_cluster_that_diverges_ends_as_a_test_that_fails(
-    tmp_path: Path, document: Document, need_release: Callable[[str], None]
+    tmp_path: Path, document: Document, need_release: Callable[..., None]
 ) -> None:
-    need_release(RELEASE)
+    need_release(nacos_release(RELEASE))
     trace, change = _recorded(TARGET, tmp_path)
     _check_names_node_client_and_message(trace, change)
     _validate_names_the_guard(trace, document)

@@ -14,6 +14,7 @@ import pytest
 from distro_conformance.drivers.registry import ClusterOptions, resolve_cluster
 from distro_conformance.language.replay import replay
 from distro_conformance.language.text import read
+from distro_conformance.targets.releases import nacos_release
 from distro_conformance.verdict import UsageError, Verdict
 
 RELEASE, LEASE_MS = "2.2.4", 10_000
@@ -23,9 +24,9 @@ MIXED_LIFE = read(Path(__file__).parents[2] / "scenarios" / "mixed-life.scenario
 @pytest.mark.wire
 @pytest.mark.slow
 def test_a_real_server_and_reference_nodes_take_each_other_for_their_own_kind(
-    need_release: Callable[[str], None],
+    need_release: Callable[..., None],
 ) -> None:
-    need_release(RELEASE)
+    need_release(nacos_release(RELEASE))
     played = replay(replace(MIXED_LIFE, lease_ms=LEASE_MS), target=f"mixed:{RELEASE}", to_the_end=True)
     assert [f"{step.text}: {step.outcome}" for step in played.steps if step.verdict is not Verdict.CONFORMS] == []
     assert len(played.steps) == len(MIXED_LIFE.lines)
