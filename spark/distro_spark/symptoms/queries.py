@@ -20,7 +20,7 @@ from distro_traces.event import GONE_KINDS, RESET_KINDS, STATE_KINDS, Kind, Outc
 
 CHANGES = ("ADD", "CHANGE")
 
-_TICK_MS = 100
+TICK_MS = 100
 CLOCK_SLACK_MS = 400
 """Real servers' ticks and threads run late, and rows are stamped on their way."""
 
@@ -121,7 +121,7 @@ def count_before(rows: Sequence[Row], seq: int) -> int:
 def due_after_ms(history: ClientHistory) -> tuple[int, int]:
     """So long after a change its sync is sent, and after a sync that failed the next, with a tick of the engine each
     (docs/protocol #sync-merge, #sync-retry)."""
-    return sync_delay_ms(history.profile) + _TICK_MS, retry_delay_ms(history.profile) + _TICK_MS
+    return sync_delay_ms(history.profile) + TICK_MS, retry_delay_ms(history.profile) + TICK_MS
 
 
 # Reachability

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from distro_spark.cluster import hash_owner_in
+from collections.abc import Sequence
+
+from distro_spark.cluster import hash_owner_in, retry_delay_ms, sync_delay_ms
 from distro_spark.history import MENDS, OWN_CONNECTION, Finding, Row
-from distro_spark.symptoms.queries import CHANGES, CLOCK_SLACK_MS, due_after_ms
+from distro_spark.symptoms.queries import CHANGES, CLOCK_SLACK_MS, TICK_MS, due_after_ms
 from distro_spark.symptoms.symptom import Clauses, symptom
 from distro_traces.event import Kind, Outcome
 
@@ -21,9 +23,34 @@ def _is_broken(found: Finding, owner: str, from_ms: int, until_ms: int) -> bool:
     return source.is_cut_off(found.node, from_ms) and not any(from_ms < row.at_ms <= until_ms for row in mends)
 
 
+def _was_due(found: Finding, owner: str, rows: Sequence[Row], left: Row) -> bool:
+    """Whether a CHANGE to the node was due when the client left. If the owner believes the node to be down, it fails
+    without a request, and no row shows it. When it was due follows from the last one that failed with a row, and from
+    the changes since (docs/protocol #sync-merge)."""
+    before = [row for row in rows if row.seq < left.seq]
+    calls = [row for row in before if row.peer == found.node and row.operation in CHANGES]
+    if not calls or not _failed(calls[-1]):
+        return False
+    failed, profile = calls[-1], found.history.profile
+    since_ms, due_ms = failed.at_ms, failed.at_ms + retry_delay_ms(profile)
+    for row in (row for row in before if row.kind == Kind.CLIENT_CHANGED and row.seq > failed.seq):
+        since_ms, due_ms = _repeated(since_ms, due_ms, row.at_ms, profile)
+        due_ms = max(row.at_ms, since_ms + sync_delay_ms(profile))
+    _, due_ms = _repeated(since_ms, due_ms, left.at_ms - TICK_MS, profile)
+    return abs(due_ms - left.at_ms) <= TICK_MS and _is_broken(found, owner, failed.at_ms, due_ms)
+
+
+def _repeated(since_ms: int, due_ms: int, until_ms: int, profile: str) -> tuple[int, int]:
+    """Since when a task is queued and when it is due, after each time before `until_ms` when it failed."""
+    while due_ms < until_ms:
+        since_ms, due_ms = due_ms, due_ms + retry_delay_ms(profile)
+    return since_ms, due_ms
+
+
 @symptom("B24", "INV-CONV", "INV-DELETE")
 def swallowed(found: Finding) -> Clauses:
-    """The retry of a CHANGE that fails after the client left replaces the queued DELETE; no DELETE is sent."""
+    """The retry of a CHANGE that fails when the client has left, or as it leaves, replaces the queued DELETE; no DELETE
+    is sent."""
     owner = str(found.evidence["owner"])
     rows = found.history.by_node.get(owner, ())
     ends = (row for row in reversed(rows) if row.kind == Kind.CLIENT_DISCONNECTED and row.at_ms <= found.last.at_ms)
@@ -46,7 +73,8 @@ def swallowed(found: Finding) -> Clauses:
     failed = [row for row in calls if row.operation in CHANGES and _failed(row) and row.seq > queued.seq]
     yield (
         "a CHANGE to the node failed since the DELETE was queued, and before it was due or the link was mended",
-        any(row.at_ms <= due_ms or _is_broken(found, owner, due_ms, row.at_ms) for row in failed),
+        any(row.at_ms <= due_ms or _is_broken(found, owner, due_ms, row.at_ms) for row in failed)
+        or (queued is left and _was_due(found, owner, rows, left)),
     )
 
 

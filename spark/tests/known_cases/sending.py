@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from distro_spark.symptoms import sending as known
 from distro_traces.event import Kind, Outcome
-from known_cases.run import Run, case
+from known_cases.run import STEP_MS, Run, case
 
 # B24: a DELETE that the retry of a CHANGE replaced
 
@@ -120,6 +120,46 @@ def a_change_that_is_owed_and_never_fails_while_the_link_is_cut(run: Run) -> Non
 @case("nacos-2.2.4", (known.swallowed, "a CHANGE to the node failed"), INV_CONV=[None], INV_DELETE=[None])
 def a_change_that_is_owed_and_never_sent_over_a_sound_link(run: Run) -> None:
     a_change_that_is_owed(run, cut=False)
+
+
+def a_change_that_is_repeated(run: Run, *, leaves_after_ms: int, healed: bool = False) -> None:
+    """Its retries fail without a request, 3 s after each other; after the second change 1 s after the first failure."""
+    run.registered()
+    run.row("a", Kind.LINK_FAULT, peer="b", detail="cut")
+    run.change(2, "B")
+    run.after(1_000)
+    run.send("b", "CHANGE", Outcome.UNREACHABLE, revision=2, digest="B")
+    run.after(500 - STEP_MS)
+    run.change(3, "C")
+    run.after(leaves_after_ms - 500 - STEP_MS * (1 + healed))
+    if healed:
+        run.row("a", Kind.LINK_FAULT, peer="b", detail="healed")
+    run.leave()
+    run.after(1_000)
+    if not healed:
+        run.row("a", Kind.LINK_FAULT, peer="b", detail="healed")
+    run.send("c", "DELETE")
+    run.removed("c")
+
+
+@case("nacos-2.2.4", INV_CONV=["B24"], INV_DELETE=["B24"])
+def a_change_that_fails_without_a_request_when_the_client_leaves(run: Run) -> None:
+    a_change_that_is_repeated(run, leaves_after_ms=4_000)
+
+
+@case("nacos-2.2.4", (known.swallowed, "a CHANGE to the node failed"), INV_CONV=[None], INV_DELETE=[None])
+def a_change_that_fails_without_a_request_before_the_client_leaves(run: Run) -> None:
+    a_change_that_is_repeated(run, leaves_after_ms=4_500)
+
+
+@case("nacos-2.2.4", (known.swallowed, "a CHANGE to the node failed"), INV_CONV=[None], INV_DELETE=[None])
+def a_change_that_would_fail_without_a_request_after_the_client_leaves(run: Run) -> None:
+    a_change_that_is_repeated(run, leaves_after_ms=3_500)
+
+
+@case("nacos-2.2.4", (known.swallowed, "a CHANGE to the node failed"), INV_CONV=[None], INV_DELETE=[None])
+def a_change_that_is_due_over_a_mended_link_when_the_client_leaves(run: Run) -> None:
+    a_change_that_is_repeated(run, leaves_after_ms=4_000, healed=True)
 
 
 @case("nacos-2.2.4", (known.swallowed, "sends DELETEs"), INV_CONV=[None])
