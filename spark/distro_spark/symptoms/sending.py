@@ -6,7 +6,14 @@ from collections.abc import Sequence
 
 from distro_spark.cluster import hash_owner_in, retry_delay_ms, sync_delay_ms
 from distro_spark.history import MENDS, OWN_CONNECTION, Finding, Row
-from distro_spark.symptoms.queries import CHANGES, CLOCK_SLACK_MS, TICK_MS, due_after_ms
+from distro_spark.symptoms.queries import (
+    CHANGES,
+    CLOCK_SLACK_MS,
+    OF_ITS_CLIENT,
+    TICK_MS,
+    due_after_ms,
+    is_of_its_client,
+)
 from distro_spark.symptoms.symptom import Clauses, symptom
 from distro_traces.event import Kind, Outcome
 
@@ -60,6 +67,7 @@ def swallowed(found: Finding) -> Clauses:
         left is not None and found.evidence.get("expected", "nothing") == "nothing",
     )
     yield "the owner sends DELETEs", owner in found.history.deleters
+    yield OF_ITS_CLIENT, is_of_its_client(found)
     if left is None:
         return
     calls = [row for row in rows if row.peer == found.node and row.seq > left.seq]
@@ -89,3 +97,4 @@ def not_passed_on(found: Finding) -> Clauses:
     yield "it changed at a node, by a request to that", changed.kind in OWN_CONNECTION
     yield "the hash over the members in the list of that node names another one", owner not in (None, changed.node)
     yield "that node has sent nothing about it since", not any(row.seq > changed.seq for row in sent)
+    yield OF_ITS_CLIENT, is_of_its_client(found)

@@ -74,9 +74,13 @@ def a_copy_that_is_removed_while_its_owner_asks_for_snapshots_for_ever(run: Run)
 # B19: a batch over a single instance
 
 
-def a_change_that_is_left_out(run: Run, detail: str | None, *, later: str | None = None, is_held: bool = False) -> None:
-    """b acknowledges B, and applies nothing; then `later`."""
+def a_change_that_is_left_out(
+    run: Run, detail: str | None, *, before: str | None = None, later: str | None = None, is_held: bool = False
+) -> None:
+    """b, which may have come to hold `before`, acknowledges B, and applies nothing; then `later`."""
     run.registered()
+    if before is not None:
+        run.apply("b", 1, before)
     if is_held:
         run.change(2, "B", detail=BATCH)
         run.apply("bc", 2, "B")
@@ -103,14 +107,23 @@ def a_batch_that_is_left_out_where_it_was_repaired(run: Run) -> None:
     a_change_that_is_left_out(run, BATCH)
 
 
+@case("nacos-2.3.0", (known.left_out, "published by its client"), INV_ACK=["B19"], INV_CONV=[None])
+def a_batch_that_is_left_out_where_the_copy_has_what_was_never_published(run: Run) -> None:
+    a_change_that_is_left_out(run, BATCH, before="X")
+
+
 @case("nacos-2.3.0", (known.left_out, "applied nothing since"), INV_CONV=[None])
 def a_copy_that_is_older_than_what_was_left_out(run: Run) -> None:
     """It fell back later, and of that no batch can be the reason."""
+    run.connect()
+    run.change(0, "O")
     a_change_that_is_left_out(run, BATCH, later="O")
 
 
 @case("nacos-2.3.0", (known.left_out, "applied nothing since"), INV_CONV=[None])
 def a_copy_of_which_a_probe_reads_something_else_after_what_was_left_out(run: Run) -> None:
+    run.connect()
+    run.change(0, "O")
     a_change_that_is_left_out(run, BATCH)
     run.row("b", Kind.OBSERVED, client="c1", revision=1, digest="O")
 

@@ -209,6 +209,16 @@ def a_copy_that_came_late_and_stays_when_it_is_deleted(run: Run) -> None:
     run.removed("b")
 
 
+@case("nacos-3.0.3", (known.came_back, "published by its client"), INV_CONV=[None])
+def an_owner_that_loads_late_what_was_never_published(run: Run) -> None:
+    run.registered()
+    run.leave()
+    run.apply("a", 7, "X", run.loads("a", "b"))
+    for peer in "bc":
+        run.send(peer, "DELETE")
+    run.removed("bc")
+
+
 @case("nacos-2.2.4", (known.came_back, "its lease"), INV_CONV=[None])
 def a_copy_that_came_late_and_stays_when_its_lease_is_over(run: Run) -> None:
     an_owner_that_loads_late_what_has_left_it(run)
@@ -239,6 +249,16 @@ def a_lost_change_that_a_verify_confirms(run: Run) -> None:
     run.change(0, "B")
     run.send("b", "CHANGE", revision=0, digest="B")
     run.apply("c", 0, "B")
+    run.send("b", "VERIFY", revision=0)
+
+
+@case("nacos-2.0.4", (known.confirmed_unread, "published by its client"), INV_CONV=[None])
+def a_lost_change_and_a_copy_that_has_what_was_never_published(run: Run) -> None:
+    run.registered(0)
+    run.change(0, "B")
+    run.send("b", "CHANGE", revision=0, digest="B")
+    run.apply("c", 0, "B")
+    run.apply("b", 0, "X")
     run.send("b", "VERIFY", revision=0)
 
 
@@ -514,9 +534,16 @@ def a_client_that_is_removed_while_it_is_connected(run: Run) -> None:
 
 
 def an_owner_that_takes_the_content_of_before(
-    run: Run, revision: int, *, is_verified: bool = True, verified_before: bool = False, is_brought: bool = True
+    run: Run,
+    revision: int,
+    *,
+    is_verified: bool = True,
+    verified_before: bool = False,
+    is_brought: bool = True,
+    garbage: bool = False,
 ) -> None:
-    """By a CHANGE of c, and what it sends of that b acknowledges without having got it."""
+    """By a CHANGE of c, and what it sends of that b acknowledges without having got it. Or b comes to hold what was
+    never published."""
     run.registered()
     run.change(2, "B")
     run.apply("bc", 2, "B")
@@ -528,6 +555,8 @@ def an_owner_that_takes_the_content_of_before(
         run.change(revision, "A")
     run.apply("c", revision, "A")
     run.send("b", "CHANGE", revision=revision, digest="A")
+    if garbage:
+        run.apply("b", revision, "X")
     if is_verified:
         run.send("b", "VERIFY", revision=revision)
 
@@ -535,6 +564,11 @@ def an_owner_that_takes_the_content_of_before(
 @case("nacos-2.5.1", INV_CONV=["B01"])
 def a_copy_that_is_confirmed_since_its_owner_took_another_under_the_same_revision(run: Run) -> None:
     an_owner_that_takes_the_content_of_before(run, revision=2)
+
+
+@case("nacos-2.5.1", (known.confirmed_since_overwritten, "published by its client"), INV_CONV=[None])
+def a_copy_that_has_what_was_never_published_since_its_owner_took_another(run: Run) -> None:
+    an_owner_that_takes_the_content_of_before(run, revision=2, garbage=True)
 
 
 @case("nacos-2.5.1", (known.confirmed_since_overwritten, "left its revision"), INV_CONV=[None])

@@ -25,6 +25,12 @@ def the_same_in_a_release_that_no_target_is_of(run: Run) -> None:
     a_change_that_fails_before_the_delete_is_due(run)
 
 
+@case("nacos-3.0.3", (known.swallowed, "published by its client"), INV_CONV=[None], INV_DELETE=["B24"])
+def a_change_that_fails_before_the_delete_is_due_to_a_copy_that_was_never_published(run: Run) -> None:
+    a_change_that_fails_before_the_delete_is_due(run)
+    run.apply("b", 7, "X")
+
+
 def a_delete_that_failed_and(run: Run, *, change_fails_ms: int | None) -> None:
     run.registered()
     change = run.send("b", "CHANGE", None, revision=1, digest="A")
@@ -251,6 +257,12 @@ def what_is_registered_by_version_2_where_it_stays(run: Run) -> None:
     changed_at_who_is_not_the_owner(run)
 
 
+@case("nacos-3.0.3", (known.not_passed_on, "published by its client"), INV_CONV=[None, "D7"])
+def what_is_registered_by_version_2_while_another_node_has_what_was_never_published(run: Run) -> None:
+    changed_at_who_is_not_the_owner(run)
+    run.row("c", Kind.REPLICA_APPLIED, client="10.0.0.1:80#true", owned=False, revision=7, digest="X")
+
+
 @case("nacos-2.1.2", INV_CONV=[None, None])
 def the_same_before_there_was_a_version_2(run: Run) -> None:
     changed_at_who_is_not_the_owner(run)
@@ -275,7 +287,8 @@ def the_same_of_a_client_with_a_connection(run: Run) -> None:
 @case("nacos-2.2.4", (known.not_passed_on, "changed at a node"), INV_CONV=[None])
 def what_came_to_a_node_that_is_not_the_owner_from_nowhere(run: Run) -> None:
     client = "10.0.0.1:80#true"
-    run.change(1, "A", client=client)
-    for content in ("A", "X"):
+    run.change(1, "B", client=client)
+    run.change(2, "A", client=client)
+    for content in ("A", "B"):
         run.row("b", Kind.REPLICA_APPLIED, client=client, owned=False, revision=1, digest=content)
     run.row("c", Kind.REPLICA_APPLIED, client=client, owned=False, revision=1, digest="A")
