@@ -113,6 +113,7 @@ NODE_ALONE: Mapping[str, str] = {
     **dict.fromkeys(("push_timeout_ms", "push_blocked_ms", "queries_read_pushed_view"), _LISTS),
     **dict.fromkeys(("instance_id_generated", "instance_response_has_type", "publishers_show_cluster"), _LISTS),
     **dict.fromkeys(("client_queries_repaired", "push_of_subscribed_cluster"), _LISTS),
+    "subscription_hides_disabled": _LISTS,
     **dict.fromkeys(("persistent_over_grpc", "instances_checked", "parameters_checked"), _ENTRY),
     **dict.fromkeys(("http_v1_distro", "http_v3_api"), _ENTRY),
 }

@@ -25,7 +25,7 @@ from distro_model.defects import DEFECTS
 from distro_spark.symptoms import SYMPTOMS as SYMPTOMS_OF_TRACES
 
 PROFILE = "nacos-2.2.4"
-EARLIER: dict[str, str] = {"DISTRO-PUSH-008": "nacos-2.1.1"}
+EARLIER: dict[str, str] = {"DISTRO-PUSH-007": "nacos-2.0.4", "DISTRO-PUSH-008": "nacos-2.1.1"}
 """The last profile in which an entry counts that is mended in PROFILE."""
 
 OVERWRITTEN = {"sent": ["other"], "published": ["other"], "announced": True, "verified": True}
@@ -60,6 +60,7 @@ EXAMPLES: dict[str, dict[str, object]] = {
     "DISTRO-HOLDER-008": {"acknowledged": True, "clusters": ["DEFAULT"]},
     "DISTRO-IPPORT-012": {"shown": True},
     "DISTRO-SETUP-010": {"both": True, "sent": []},
+    "DISTRO-PUSH-007": {"enabled": [80, 81], "disabled": [82]},
     "DISTRO-PUSH-008": {"ports": [80, 81]},
     "DISTRO-HOLDER-011": {"right": True, "other": False},
     "DISTRO-LIST-009": {"same_services": True},
@@ -201,6 +202,10 @@ NEAR_MISSES: dict[str, dict[str, tuple[dict[str, object], str]]] = {
             "the registration is in no client",
         ),
         "the members are sent no request about it": ({"sent": ["CHANGE"]}, "the copy is announced as the node's own"),
+    },
+    "DISTRO-PUSH-007": {
+        "the enabled instances are shown": ({"enabled": [80]}, "one of them is missing too"),
+        "the disabled instance is shown as disabled": ({"disabled": [80, 82]}, "another one is shown twice"),
     },
     "DISTRO-PUSH-008": {
         "the instances of both clusters are pushed": ({"ports": [80]}, "those of the other cluster alone"),

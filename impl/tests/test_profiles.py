@@ -35,6 +35,7 @@ instance_response_has_type   no    no    no    no    no    yes   yes   yes   yes
 instances_checked            no    no    no    no    yes   yes   yes   yes   yes   yes   yes   yes   yes
 parameters_checked           no    no    no    no    no    no    no    no    yes   yes   yes   yes   yes
 push_of_subscribed_cluster   no    no    no    no    no    yes   yes   yes   yes   yes   yes   yes   yes
+subscription_hides_disabled  no    no    no    no    yes   yes   yes   yes   yes   yes   yes   yes   yes
 queries_read_pushed_view     yes   yes   yes   yes   yes   yes   yes   yes   yes   yes   yes   yes   yes
 ability_negotiation          no    no    no    no    no    no    no    no    yes   yes   yes   yes   yes
 distro_on_sdk_port           yes   yes   yes   yes   yes   yes   yes   yes   yes   yes   no    no    no

@@ -15,7 +15,7 @@ STARTS = [release.span.split()[0] for release in RELEASES]
 REPAIRED_IN_PART = ("D4", "B37")
 """D4: from 2.3.0 on instances have an id, in which their cluster is; those without one are still compared without it.
 B37: 2.0.2 drops the tasks of a node that has left, unless its address is a part of a member's."""
-ELSEWHERE = ("push-of-every-cluster", "revision-zero-wildcard")
+ELSEWHERE = ("push-of-every-cluster", "subscription-shows-disabled", "revision-zero-wildcard")
 """The history of the model does not name them: pushes have no clusters there, and the rule for 0 has no defect's id."""
 
 

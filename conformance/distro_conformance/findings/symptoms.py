@@ -275,6 +275,14 @@ SYMPTOMS: tuple[RequirementSymptom, ...] = (
         clauses=(_is("ports", [80, 81], "the instances of both clusters are pushed"),),
     ),
     RequirementSymptom(
+        bug="subscription-shows-disabled",
+        about=("DISTRO-PUSH-007",),
+        clauses=(
+            _is("enabled", [80, 81], "the enabled instances are shown"),
+            _is("disabled", [82], "the disabled instance is shown as disabled"),
+        ),
+    ),
+    RequirementSymptom(
         bug="revision-zero-wildcard",
         about=("DISTRO-HOLDER-011",),
         clauses=(

@@ -258,15 +258,6 @@ def _answer_has_every_cluster(old: Any, self: Any, request: Any) -> Any:
     return kind, {**body, "serviceInfo": {**body["serviceInfo"], "hosts": hosts}} if request.body.clusters else body
 
 
-@mutant("m-subscription-answer-has-disabled-instances", NamingHandlers, "subscribe")
-def _answer_has_disabled_instances(old: Any, self: Any, request: Any) -> Any:
-    """The answer to a subscription to all clusters shows disabled instances too."""
-    kind, body = old(self, request)
-    service = _service_of(request)
-    info = {**self._storage.info(service), "hosts": self._storage.hosts(service)}
-    return kind, body if request.body.clusters else {**body, "serviceInfo": info}
-
-
 @mutant("m-first-subscription-stays", ClientManager, "subscribe")
 def _first_subscription_stays(
     old: Any, self: Any, client: Client, service: Service, clusters: str, *agent: Any

@@ -99,6 +99,11 @@ add(
         {"push_of_subscribed_cluster": False},
     ),
     Mutant(
+        "subscription-shows-disabled",
+        "The answer to a subscription shows disabled instances.",
+        {"subscription_hides_disabled": False},
+    ),
+    Mutant(
         "native-connect-onto-synced",
         "A client is created only if there is none of that id; a copy stays what it is, and takes what is registered.",
         {"connection_replaces_copy": False},

@@ -197,19 +197,20 @@ async def pushes_are_in_order(kit: Kit) -> None:
     kit.require(pushed == shown, f"the last push, {pushed}, in a query", shown)
 
 
-@requirement("DISTRO-PUSH-007", MUST, "#naming-requests")
+@requirement("DISTRO-PUSH-007", MUST, "#naming-requests", bug="subscription-shows-disabled")
 async def subscription_is_answered_with_the_list(kit: Kit) -> None:
     """The answer to a subscription shows the current list, without disabled instances and of the clusters that the
     subscription names, null for all, as a query does in every field."""
     _, service = await kit.publisher(zone="a", weight="2.5")
-    await (await kit.client()).register(service, "10.0.0.1", 81, cluster="blue")
     await (await kit.client()).register(service, "10.0.0.1", 82, cluster="blue", enabled="false")
+    await (await kit.client()).register(service, "10.0.0.1", 81, cluster="blue")
     subscriber = await kit.client()
     await kit.arrange_listed(subscriber, service, "10.0.0.1:80", "10.0.0.1:81")
     for clusters, ports in ("", [80, 81]), ("blue", [81]):
         answer = await _subscribes(subscriber, service, clusters)
         kit.note(f"the answer to a subscription to the clusters {clusters!r}: {answer.body}")
-        kit.require(_read_ports(answer) == ports, f"{service} at ports {ports}", answer.body)
+        seen = {"enabled": _ports_of(answer, enabled=True), "disabled": _ports_of(answer, enabled=False)}
+        kit.require(_read_ports(answer) == ports, f"{service} at ports {ports}", answer.body, observed=seen)
         reply = await subscriber.ask("ServiceQueryRequest", {**query_request(service), "cluster": clusters})
         answered, shown = ({**(each.body.get("serviceInfo") or {}), "lastRefTime": 0} for each in (answer, reply))
         kit.require(answered == shown, f"what a query shows, {shown}", answered)
@@ -365,6 +366,11 @@ def _lists(client: PlayedClient, service: str) -> list[Json]:
 
 def _read_ports(push: Message) -> list[int]:
     return sorted(host.port for host in read_hosts(push))
+
+
+def _ports_of(answer: Message, *, enabled: bool) -> list[int]:
+    hosts = (answer.body.get("serviceInfo") or {}).get("hosts") or []
+    return sorted(host["port"] for host in hosts if bool(host.get("enabled")) is enabled)
 
 
 def _pushes(client: PlayedClient, service: str, count: int) -> Poll[Message]:

@@ -102,7 +102,10 @@ class NamingHandlers:
                 self._clients.subscribe(client, service, clusters or "")
             else:
                 self._clients.unsubscribe(client, service)
-        info = self._storage.written_info(service, clusters=clusters)
+        hides_disabled = self._profile.subscription_hides_disabled
+        info = (self._storage.written_info if hides_disabled else self._storage.info_with_disabled)(
+            service, clusters=clusters
+        )
         return "SubscribeServiceResponse", success(message="success", serviceInfo=info)
 
     def query(self, request: Request) -> Reply:

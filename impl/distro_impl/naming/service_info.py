@@ -128,14 +128,16 @@ def shown(
     published: Iterable[PublishedInstance], *, clusters: str | None = "", healthy_only: bool = False
 ) -> list[PublishedInstance]:
     """The enabled ones in the wanted clusters (comma separated, "" for all)."""
-    wanted = set(clusters.split(",")) if clusters and clusters.strip() else set()
     return [
         instance
-        for instance in published
-        if is_enabled(instance.extend_datum)
-        and (instance.healthy or not healthy_only)
-        and (not wanted or instance.cluster in wanted)
+        for instance in in_clusters(published, clusters)
+        if is_enabled(instance.extend_datum) and (instance.healthy or not healthy_only)
     ]
+
+
+def in_clusters(published: Iterable[PublishedInstance], clusters: str | None) -> Iterable[PublishedInstance]:
+    wanted = set(clusters.split(",")) if clusters and clusters.strip() else set()
+    return (instance for instance in published if not wanted or instance.cluster in wanted)
 
 
 def hosts_of(service: Service, published: Iterable[PublishedInstance]) -> list[Json]:

@@ -15,7 +15,7 @@ from distro_impl.core import Core
 from distro_impl.naming.changes import ServiceChanged, ServiceRemoved
 from distro_impl.naming.client import PublishedInstance, Service
 from distro_impl.naming.client_manager import ClientManager
-from distro_impl.naming.service_info import hosts_of, merged, service_info, shown
+from distro_impl.naming.service_info import hosts_of, in_clusters, merged, service_info, shown
 from distro_protos import Json, without_nulls, write_json
 
 MAX_WRITTEN_BYTES = 4 * 2**20
@@ -69,6 +69,11 @@ class ServiceStorage:
         if text is None:
             return self.info(service, clusters=clusters, healthy_only=healthy_only)
         return Raw(b"%b%d}" % (text, self._last_ref_time(service)))
+
+    def info_with_disabled(self, service: Service, *, clusters: str | None) -> Json:
+        """As `info`, with the disabled instances."""
+        hosts = hosts_of(service, in_clusters(self._view(service), clusters))
+        return service_info(service, hosts, clusters=clusters, last_ref_time=self._last_ref_time(service))
 
     def count(self, service: Service, *, clusters: str | None = "") -> int:
         """The number of hosts in `info`."""

@@ -233,6 +233,8 @@ class Profile:
     (docs/real-servers.md#a-played-member)."""
     push_of_subscribed_cluster: bool = True
     """Over gRPC; releases up to 2.1.1 push the instances of all clusters to who subscribed to one."""
+    subscription_hides_disabled: bool = True
+    """Releases up to 2.1.0 show disabled instances in the answer to a subscription, and only there."""
     instance_id_generated: bool = False
     instance_response_has_type: bool = True
 

@@ -42,6 +42,7 @@ NACOS_2_0_0 = Profile(
     reports_to_members_not_up=False,
     push_timeout_ms=3_000,
     push_of_subscribed_cluster=False,
+    subscription_hides_disabled=False,
     revision_sent=False,
     verify_tests_revision=False,
     revision_taken_over=RevisionTakenOver.NEVER,
@@ -73,6 +74,7 @@ NACOS_2_1_1 = _next(
     load_timeout_ms=30_000,
     batch_registration=True,
     instances_checked=True,
+    subscription_hides_disabled=True,
 )
 NACOS_2_1_2 = _next(
     NACOS_2_1_1,

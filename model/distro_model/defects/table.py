@@ -268,6 +268,12 @@ _ROWS = (
         link="https://github.com/alibaba/nacos/pull/9019",
     ),
     Defect(
+        id="subscription-shows-disabled",
+        sentence="The answer to a subscription shows disabled instances",
+        releases=Span(until="2.1.0"),
+        link="https://github.com/alibaba/nacos/pull/8629",
+    ),
+    Defect(
         id="services-change-places",
         sentence="The order of a list of services depends on how many the namespace has: pages repeat and skip some",
         link=f"{_ISSUE}/11080",
