@@ -21,7 +21,7 @@ from distro_spark.symptoms.queries import (
     state_before,
     states_of,
 )
-from distro_spark.symptoms.symptom import Clauses, symptom
+from distro_spark.symptoms.symptom import Clauses, Symptom, symptom
 from distro_traces.event import Kind
 
 _NEXT_WITHIN_MS = 2000
@@ -145,24 +145,30 @@ def given_early(found: Finding) -> Clauses:
 def _at_source(found: Finding, given: Row) -> Finding | None:
     """The violation at the node where it arose: the source of the snapshot, or the source of that one, and so on."""
     held = state_before(found.history, given.node, given.seq)
-    if held is None or held.digest != found.actual:
+    revision = found.last.revision
+    if held is None or held.digest != found.actual or (revision is not None and held.revision != revision):
         return None
     at_source = replace(found, node=given.node, last=held, after=None)
     before = _snapshot_reply(at_source)
     return at_source if before is None else _at_source(at_source, before)
 
 
-@symptom("B05", "INV-CONV", "INV-REV")
-def given_mixed(found: Finding) -> Clauses:
-    """A snapshot brings the content of two CHANGEs that its source applied at once."""
+def _passed_on(found: Finding, there: Symptom) -> Clauses:
+    """The content that a snapshot brings has that symptom at its source."""
     given = _snapshot_reply(found)
     yield "the content came with a snapshot", given is not None
     if given is None:
         return
     at_source = _at_source(found, given)
-    yield "the node that sent the snapshot held that content", at_source is not None
-    for each, holds in mixed.look(at_source) if at_source is not None else ():
+    yield "the node that sent the snapshot held that content, under that revision", at_source is not None
+    for each, holds in there.look(at_source) if at_source is not None else ():
         yield f"at the node that sent the snapshot, {each}", holds
+
+
+@symptom("B05", "INV-CONV", "INV-REV")
+def given_mixed(found: Finding) -> Clauses:
+    """A snapshot brings the content of two CHANGEs that its source applied at once."""
+    yield from _passed_on(found, mixed)
 
 
 @symptom("B05", "INV-CONV", "INV-REV", releases=_WITH_REVISIONS)
@@ -182,6 +188,12 @@ def read_torn(found: Finding) -> Clauses:
     )
     if change is not None:
         yield "it left in the moment of that change", sent.at_ms - change.at_ms <= CLOCK_SLACK_MS
+
+
+@symptom("B05", "INV-CONV", "INV-REV", releases=_WITH_REVISIONS)
+def given_read_torn(found: Finding) -> Clauses:
+    """A snapshot brings the content of a CHANGE that was made in two steps."""
+    yield from _passed_on(found, read_torn)
 
 
 @symptom("B05", "INV-REV", releases=_WITH_REVISIONS)

@@ -229,7 +229,7 @@ def two_changes_at_once_of_which_it_is_not_recorded_what_they_carried(run: Run) 
     run.answers("CHANGE", second)
 
 
-def c_loads_from_b(run: Run, content: str = "B", *, brings: bool = True) -> None:
+def c_loads_from_b(run: Run, content: str = "B", *, revision: int = 3, brings: bool = True) -> None:
     """c is started again, and is given what b holds."""
     run.row("c", Kind.NODE_STOPPED, detail="crash")
     run.row("c", Kind.NODE_STARTED, detail="a,b,c")
@@ -238,7 +238,7 @@ def c_loads_from_b(run: Run, content: str = "B", *, brings: bool = True) -> None
     run.row("b", Kind.REQUEST_RECEIVED, peer="c", **load)
     run.row("b", Kind.REPLY_SENT, peer="c", **load, outcome=Outcome.SUCCESS)
     run.row("c", Kind.REPLY_RECEIVED, peer="b", **load, outcome=Outcome.SUCCESS)
-    run.apply("c", 3, content, "m-load" if brings else None)
+    run.apply("c", revision, content, "m-load" if brings else None)
 
 
 @case("nacos-2.3.1", INV_REV=["B05", "B05"], INV_CONV=["B05", "B05"])
@@ -307,6 +307,60 @@ def another_content_than_was_read_just_before_its_revision_was(run: Run) -> None
 @case("nacos-2.5.1", (known.read_torn, "the content of before"), INV_REV=[None, None], INV_CONV=[None])
 def a_content_that_is_sent_in_the_moment_of_a_change_and_was_never_published(run: Run) -> None:
     a_message_behind_its_revision(run, sent="X", applied="X")
+
+
+@case("nacos-2.5.1", INV_REV=["B05", "B05", "B05"], INV_CONV=["B05", "B05"])
+def a_snapshot_of_a_content_that_is_read_just_before_its_revision_is(run: Run) -> None:
+    a_message_behind_its_revision(run)
+    c_loads_from_b(run, "A", revision=2)
+
+
+@case(
+    "nacos-2.5.1", (known.given_read_torn, "came with a snapshot"), INV_REV=[None, "B05", "B05"], INV_CONV=[None, "B05"]
+)
+def a_content_like_one_that_is_read_just_before_its_revision_is_which_no_snapshot_brings(run: Run) -> None:
+    a_message_behind_its_revision(run)
+    c_loads_from_b(run, "A", revision=2, brings=False)
+
+
+@case("nacos-2.5.1", (known.given_read_torn, "held that content"), INV_REV=[None, "B05", "B05"], INV_CONV=[None, "B05"])
+def a_snapshot_with_another_content_than_was_read_just_before_its_revision(run: Run) -> None:
+    a_message_behind_its_revision(run)
+    c_loads_from_b(run, "X", revision=2)
+
+
+@case("nacos-2.5.1", (known.given_read_torn, "left in the moment"), INV_REV=[None, None, None], INV_CONV=[None, None])
+def a_snapshot_of_an_old_content_that_is_sent_long_after_the_change(run: Run) -> None:
+    a_message_behind_its_revision(run, waits_ms=2_000)
+    c_loads_from_b(run, "A", revision=2)
+
+
+@case(
+    "nacos-2.5.1",
+    (known.given_read_torn, "left its owner with"),
+    INV_REV=[None, None, "B05", "B05"],
+    INV_CONV=[None, None],
+)
+def a_snapshot_of_another_content_than_was_read_just_before_its_revision_was(run: Run) -> None:
+    a_message_behind_its_revision(run, applied="X")
+    c_loads_from_b(run, "X", revision=2)
+
+
+@case(
+    "nacos-2.5.1", (known.given_read_torn, "the content of before"), INV_REV=[None, None, None], INV_CONV=[None, None]
+)
+def a_snapshot_of_a_content_that_is_sent_in_the_moment_of_a_change_and_was_never_published(run: Run) -> None:
+    a_message_behind_its_revision(run, sent="X", applied="X")
+    c_loads_from_b(run, "X", revision=2)
+
+
+@case(
+    "nacos-2.5.1", (known.given_read_torn, "held that content"), INV_REV=[None, "B05", "B05"], INV_CONV=["B05", "B05"]
+)
+def a_snapshot_of_a_content_that_is_read_just_before_its_revision_under_a_later_one(run: Run) -> None:
+    a_message_behind_its_revision(run)
+    run.change(3, "C")
+    c_loads_from_b(run, "A", revision=3)
 
 
 def a_change_and(operation: str, run: Run, *, at_once: bool, is_held: bool = False, **content: object) -> None:
