@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 
 from distro_conformance.verdict import TargetError
 from distro_impl.ports import MAIN_PORTS, MAX_PORT, PERIOD, SLICE, is_free, owned_slice
@@ -45,9 +45,8 @@ def free_base_ports(count: int = 1, *, beside: Collection[int] = (), above: int 
     candidates = [
         base + each for base in range(lowest, highest, PERIOD) for each in _remainders() if base + each > above
     ]
-    _random.shuffle(candidates)
     while True:
-        chosen = _apart(candidates, count, (*beside, *_handed_out))
+        chosen = _apart(_in_random_order(candidates), count, (*beside, *_handed_out))
         if len(chosen) == count:
             _handed_out.extend(chosen)
             return chosen
@@ -61,10 +60,21 @@ def _apart(candidates: Iterable[int], count: int, others: Iterable[int]) -> tupl
     used = set[int]().union(*map(family, others))
     chosen: list[int] = []
     for base in candidates:
-        if len(chosen) < count and used.isdisjoint(family(base)) and first_taken(base) is None:
+        if len(chosen) == count:
+            break
+        if used.isdisjoint(family(base)) and first_taken(base) is None:
             chosen.append(base)
             used |= family(base)
     return tuple(chosen)
+
+
+def _in_random_order(candidates: Iterable[int]) -> Iterator[int]:
+    """Each is chosen when it is asked for: most callers need one of a thousand."""
+    left = list(candidates)
+    while left:
+        index = _random.randrange(len(left))
+        left[index], left[-1] = left[-1], left[index]
+        yield left.pop()
 
 
 def _remainders() -> range:
