@@ -122,25 +122,36 @@ def test_tests_without_the_plugin_do_not_load_it(tmp_path: Path) -> None:
     assert ran.returncode == 0, ran.stdout
 
 
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    """One run of the next two tests' files: to start pytest costs more than the files."""
+    place = tmp_path_factory.mktemp("both")
+    (place / "test_virtual.py").write_text(VIRTUAL)
+    (place / "test_unawaited.py").write_text(UNAWAITED)
+    return run_pytest(place, "-v")
+
+
 @pytest.mark.wire
-@pytest.mark.parametrize("options", [(), pytest.param(("-n", "2"), marks=pytest.mark.slow)], ids=" ".join)
-def test_faults_in_virtual_time_from_sync_and_async_tests_side_by_side(
-    tmp_path: Path, options: tuple[str, ...]
-) -> None:
+def test_faults_in_virtual_time_from_sync_and_async_tests(both: Ran) -> None:
+    assert re.findall(r"^test_virtual\.py::\S+ ([A-Z]+)", both.stdout, re.MULTILINE) == ["PASSED"] * 5, both.stdout
+
+
+@pytest.mark.wire
+@pytest.mark.slow
+def test_faults_in_virtual_time_side_by_side(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(VIRTUAL)
-    ran = run_pytest(tmp_path, "-q", *options)
+    ran = run_pytest(tmp_path, "-q", "-n", "2")
     assert ran.returncode == 0, ran.stdout
     assert "5 passed" in ran.stdout
 
 
 @pytest.mark.wire
-def test_a_call_that_an_async_test_does_not_await_is_no_pass(tmp_path: Path) -> None:
+def test_a_call_that_an_async_test_does_not_await_is_no_pass(both: Ran) -> None:
     """Its expectation fails where no test looks, or was not judged yet."""
-    (tmp_path / "test_it.py").write_text(UNAWAITED)
-    ran = run_pytest(tmp_path, "-q")
-    assert ran.returncode == 1, ran.stdout
-    assert "2 errors" in ran.stdout
-    assert "never awaited, so nothing was expected: expect b has c9" in ran.stdout
+    assert both.returncode == 1, both.stdout
+    assert re.findall(r"^ERROR (\S+?)::", both.stdout, re.MULTILINE) == ["test_unawaited.py"] * 2, both.stdout
+    assert "2 errors" in both.stdout
+    assert "never awaited, so nothing was expected: expect b has c9" in both.stdout
 
 
 @pytest.mark.slow
