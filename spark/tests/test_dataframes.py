@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import polars as pl
+import pyarrow.parquet as pq
 import pytest
 from engines import in_process
 from pyspark.sql import DataFrame, SparkSession
@@ -18,10 +19,11 @@ from distro_spark.dataframes import violations
 from distro_spark.errors import UnknownInvariantError
 from distro_spark.load import load
 from distro_spark.sinks import COLUMNS, ParquetSink
+from distro_traces.compact import compact
 from distro_traces.errors import EmptyTraceError, NotATraceError
 from distro_traces.event import Kind
 from distro_traces.nacos_logs.importer import import_logs
-from distro_traces.ndjson import Recorder
+from distro_traces.ndjson import Recorder, read_ndjson
 
 pytestmark = pytest.mark.spark
 
@@ -63,8 +65,17 @@ def tables(spark: SparkSession, corpus: Path, tmp_path_factory: pytest.TempPathF
 
 @pytest.fixture(scope="module")
 def of_servers(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[DataFrame, DataFrame]:
-    """Of one recording."""
-    return tables_of(spark, SERVERS, tmp_path_factory.mktemp("servers"))
+    """Of one recording, in two files that are written without Spark."""
+    place = tmp_path_factory.mktemp("servers")
+    (recording,) = SERVERS.glob("*.ndjson")
+    (at_rest,) = compact([recording], place / "rest")
+    rows = pq.ParquetFile(at_rest).read()
+    (place / "events").mkdir()
+    for number, first in enumerate((0, len(rows) // 2)):
+        pq.write_table(rows.slice(first, len(rows) // 2), place / "events" / f"part-{number}.parquet")
+    header = read_ndjson(recording).header
+    runs = spark.createDataFrame([(header.run, json.dumps(header.to_json()))], "run string, header string")
+    return spark.read.parquet(str(place / "events")), runs
 
 
 def tables_of(spark: SparkSession, recordings: Path, place: Path) -> tuple[DataFrame, DataFrame]:
@@ -91,11 +102,9 @@ def test_two_tables_give_the_rows_of_the_engine_in_this_process(
 
 
 def test_rows_of_clients_are_judged_when_they_are_asked_for_by_one_exchange(
-    spark: SparkSession, of_servers: tuple[DataFrame, DataFrame], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    of_servers: tuple[DataFrame, DataFrame], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    events, runs = of_servers
-    events.repartition(2).write.parquet(str(tmp_path / "in two files"))
-    violations(spark.read.parquet(str(tmp_path / "in two files")), runs).explain()
+    violations(*of_servers).explain()
     plan = capsys.readouterr().out
     assert "MapInArrow" in plan
     assert re.findall(r"(?<!Broadcast)Exchange (\w+)", plan) == ["SinglePartition"]
