@@ -20,7 +20,7 @@ from distro_conformance.targets.releases import nacos_release
 from distro_conformance.verdict import Verdict
 from distro_spark.check import check
 from distro_spark.local import Local
-from distro_traces.event import Event, Kind
+from distro_traces.event import BATCH, Event, Kind
 from distro_traces.reading import read_run
 
 RELEASE = "2.2.4"
@@ -69,7 +69,9 @@ def _recorded(target: str, directory: Path) -> tuple[Path, Event]:
     """The trace, and the row of the change that does not come through."""
     trace = directory / "recorded"
     record(LOST_BATCH, target=target, profile=PROFILE, directory=trace, run="lost-batch")
-    return trace, _rows(trace, Kind.CLIENT_CHANGED)[1]
+    changes = _rows(trace, Kind.CLIENT_CHANGED)
+    assert [change.detail for change in changes] == [BATCH, BATCH]
+    return trace, changes[1]
 
 
 def _reproduced(trace: Path, targets: Sequence[str], document: Document) -> Path:

@@ -73,7 +73,8 @@ EXPIRED, HEALTHY, UNHEALTHY = "expired", "healthy", "unhealthy"
 by them."""
 
 BATCH = "batch"
-"""What `detail` says of a request or a change in whose content a service has a batch. Older recordings do not."""
+"""What `detail` says of a request or a change in whose content a service has a batch; of a change at a server that
+reports nothing itself, of one by a batch. Older recordings do not."""
 
 BATCH_OVER_SINGLE = "batch over single"
 """What `detail` says of the answer with a snapshot whose handling raised at a batch for a service under which the node

@@ -77,6 +77,7 @@ from distro_model.clock.cluster import View
 from distro_model.clock.traffic import compared_revision
 from distro_model.possible import Observation
 from distro_traces.content import Replica
+from distro_traces.event import BATCH
 from distro_traces.ndjson import Recorder
 
 SETTLE_TIMEOUT_S = 60.0
@@ -507,8 +508,11 @@ class WiredCluster(Cluster):
         held = next((r for r in await self.reader.replicas(at.node) if r.client == at.id), None)
         if held is None:
             raise TargetError(f"{at.node} does not hold its own client {client}")
-        write = journal.client_connected if isinstance(action, Connect) else journal.client_changed
-        write(at.node, client, held.revision, held.digest)
+        if isinstance(action, Connect):
+            journal.client_connected(at.node, client, held.revision, held.digest)
+            return
+        batch = BATCH if isinstance(action, RegisterBatch) else None
+        journal.client_changed(at.node, client, held.revision, held.digest, detail=batch)
 
     async def _record_held(self) -> None:
         """Reads every node into the trace."""
