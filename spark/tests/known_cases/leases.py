@@ -113,6 +113,14 @@ def a_copy_that_expires_after_half_a_minute(run: Run) -> None:
     run.row("b", Kind.REPLICA_REMOVED, client="c1", detail="lease")
 
 
+@case("nacos-2.0.2", INV_LIVE=["B31"])
+def a_copy_whose_half_a_minute_began_just_before_its_row(run: Run) -> None:
+    run.registered()
+    with run.at_one_instant():
+        run.after(29_800)
+        run.row("b", Kind.REPLICA_REMOVED, client="c1", detail="lease")
+
+
 @case("nacos-2.0.2", INV_LIVE=["B17"])
 def a_copy_that_expires_half_a_minute_after_a_verify_though_a_change_came(run: Run) -> None:
     run.registered()
@@ -124,9 +132,9 @@ def a_copy_that_expires_half_a_minute_after_a_verify_though_a_change_came(run: R
 
 
 @case("nacos-2.0.2", (known.half_a_minute, "30 s"), INV_LIVE=[None])
-def a_copy_that_expires_after_a_second(run: Run) -> None:
+def a_copy_that_expires_two_seconds_too_soon(run: Run) -> None:
     run.registered()
-    run.after(1_000)
+    run.after(28_000)
     run.row("b", Kind.REPLICA_REMOVED, client="c1", detail="lease")
 
 
