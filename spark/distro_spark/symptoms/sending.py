@@ -32,25 +32,35 @@ def _is_broken(found: Finding, owner: str, from_ms: int, until_ms: int) -> bool:
 
 def _was_due(found: Finding, owner: str, rows: Sequence[Row], left: Row) -> bool:
     """Whether a CHANGE to the node was due when the client left. If the owner believes the node to be down, it fails
-    without a request, and no row shows it. When it was due follows from the last one that failed with a row, and from
-    the changes since (docs/protocol #sync-merge)."""
+    without a request, and no row shows it. When it was due follows from the last CHANGE that failed with a row, or the
+    first change since the node applied one, and from the changes after that (docs/protocol #sync-merge)."""
+    sync_ms, retry_ms = sync_delay_ms(found.history.profile), retry_delay_ms(found.history.profile)
     before = [row for row in rows if row.seq < left.seq]
     calls = [row for row in before if row.peer == found.node and row.operation in CHANGES]
-    if not calls or not _failed(calls[-1]):
+    called_seq = calls[-1].seq if calls else 0
+    there = (row.at_ms for row in found.history.by_node.get(found.node, ()) if row.kind == Kind.REPLICA_APPLIED)
+    applied_ms = max((at_ms for at_ms in there if at_ms <= left.at_ms), default=0)
+    changed = (row for row in before if row.kind == Kind.CLIENT_CHANGED)
+    changes = [row for row in changed if row.seq > called_seq and row.at_ms > applied_ms]
+    if calls and _failed(calls[-1]):
+        since_ms, due_ms = calls[-1].at_ms, calls[-1].at_ms + retry_ms
+    elif changes:
+        since_ms, due_ms = changes[0].at_ms, changes[0].at_ms + sync_ms
+    else:
         return False
-    failed, profile = calls[-1], found.history.profile
-    since_ms, due_ms = failed.at_ms, failed.at_ms + retry_delay_ms(profile)
-    for row in (row for row in before if row.kind == Kind.CLIENT_CHANGED and row.seq > failed.seq):
-        since_ms, due_ms = _repeated(since_ms, due_ms, row.at_ms, profile)
-        due_ms = max(row.at_ms, since_ms + sync_delay_ms(profile))
-    _, due_ms = _repeated(since_ms, due_ms, left.at_ms - TICK_MS, profile)
-    return abs(due_ms - left.at_ms) <= TICK_MS and _is_broken(found, owner, failed.at_ms, due_ms)
+    first_ms = due_ms
+    for row in changes:
+        since_ms, due_ms = _repeated(since_ms, due_ms, row.at_ms, retry_ms)
+        due_ms = max(row.at_ms, since_ms + sync_ms)
+    _, due_ms = _repeated(since_ms, due_ms, left.at_ms - TICK_MS, retry_ms)
+    is_due = abs(due_ms - left.at_ms) <= TICK_MS
+    return is_due and _is_broken(found, owner, min(first_ms, left.at_ms), left.at_ms)
 
 
-def _repeated(since_ms: int, due_ms: int, until_ms: int, profile: str) -> tuple[int, int]:
+def _repeated(since_ms: int, due_ms: int, until_ms: int, retry_ms: int) -> tuple[int, int]:
     """Since when a task is queued and when it is due, after each time before `until_ms` when it failed."""
     while due_ms < until_ms:
-        since_ms, due_ms = due_ms, due_ms + retry_delay_ms(profile)
+        since_ms, due_ms = due_ms, due_ms + retry_ms
     return since_ms, due_ms
 
 

@@ -168,6 +168,29 @@ def a_change_that_is_due_over_a_mended_link_when_the_client_leaves(run: Run) -> 
     a_change_that_is_repeated(run, leaves_after_ms=4_000, healed=True)
 
 
+def a_change_that_no_request_is_made_for(run: Run, *, leaves_after_ms: int) -> None:
+    """It is due 1 s after the change and 3 s after that, while the owner believes b to be down all the time."""
+    run.registered()
+    run.row("a", Kind.LINK_FAULT, peer="b", detail="cut")
+    run.change(2, "B")
+    run.after(leaves_after_ms - STEP_MS)
+    run.leave()
+    run.after(1_000)
+    run.row("a", Kind.LINK_FAULT, peer="b", detail="healed")
+    run.send("c", "DELETE")
+    run.removed("c")
+
+
+@case("nacos-2.2.4", INV_CONV=["B24"], INV_DELETE=["B24"])
+def a_change_that_fails_without_any_request_when_the_client_leaves(run: Run) -> None:
+    a_change_that_no_request_is_made_for(run, leaves_after_ms=4_000)
+
+
+@case("nacos-2.2.4", (known.swallowed, "a CHANGE to the node failed"), INV_CONV=[None], INV_DELETE=[None])
+def a_change_that_fails_without_any_request_before_the_client_leaves(run: Run) -> None:
+    a_change_that_no_request_is_made_for(run, leaves_after_ms=4_500)
+
+
 @case("nacos-2.2.4", (known.swallowed, "sends DELETEs"), INV_CONV=[None])
 def a_node_that_never_sends_a_delete(run: Run) -> None:
     """One CHANGE happened to fail after the client had left; c is sent no DELETE either, and loses it otherwise."""
