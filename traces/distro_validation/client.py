@@ -343,6 +343,10 @@ class ClientRows:
         return call if call is not None and call.sent is not None and call.sent.operation == "SNAPSHOT" else None
 
     def _loaded(self, event: Event, holder: _Holder, states: _States, asked: Call, source: str) -> Rejection | None:
+        if event.revision is None and self._profile.revisions_travel and not self._is_known(source):
+            self.undecided[UNKNOWN] += 1
+            holder.states = None
+            return None
         given = (event.revision or 0, event.digest or NOTHING_PUBLISHED)
         held = self._held[source]
         if self._is_known(source) and given[1] not in {content for _, content in held}:

@@ -688,12 +688,13 @@ def test_a_lease_of_a_server_ends_without_a_row(
 def test_a_snapshot_of_a_source_with_unknown_state_may_hold_anything(
     tmp_path: Path, is_started: bool, is_accepted: bool
 ) -> None:
-    """c ran before its rows begin, and may hold c1 since then."""
+    """c ran before its rows begin, and may hold c1 since then, under any revision."""
     trace = recorded(tmp_path, INFERRED)
     started, changed = trace.events[0], trace.events[3]
     loads = replace(started, kind=Kind.REQUEST_SENT, message="m0", operation="SNAPSHOT", peer="c", detail=None)
     copy = replace(changed, kind=Kind.REPLICA_APPLIED, owned=False, message="m0", revision=None)
-    rows = numbered([started, *[replace(started, node="c")] * is_started, loads, copy])
+    read = replace(copy, kind=Kind.OBSERVED, message=None, revision=7)
+    rows = numbered([started, *[replace(started, node="c")] * is_started, loads, copy, read])
     found = list(Slices(trace.header, profile_named("strict")).rejections(rows))
     assert (found == []) is is_accepted, found
 
