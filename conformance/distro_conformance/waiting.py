@@ -10,7 +10,7 @@ wait, this policy applies:
 * An event that is still later, or does not come by then, is missed: a violation. But if the machine took more than half
   of the time, for as long as a member waits for an answer, the question stays open: a node that is not answered in time
   gives up the request, so the effect is missing, not late. The question also stays open if the machine took more than
-  half of the wait: slack counts one thread, the one that waited longest, and a message passes several threads in turn.
+  a third of the wait: slack counts one thread, the one that waited longest, and a message passes three in turn.
 * An event that must not come within a time, and is found after it, may have come within it if the kit stalled at the
   end of that time, or waited for an answer then: this leaves the question open too.
 
@@ -40,6 +40,10 @@ TOLERANCE_MS = 500
 100 ms."""
 MAX_SLACK_MS = 60_000
 """The longest additional wait for a late event."""
+
+THREADS_IN_TURN = 3
+"""In a server one thread receives a message, one handles it and one sends what follows. Each may have waited for a
+processor as long as the one that is counted."""
 
 STEP_MS = 50
 STALL_MS = 100
@@ -152,7 +156,7 @@ def timeliness(took_ms: int, within_ms: int, clock: Clock, since_ms: int) -> Tim
 
 
 def _is_starved(took_ms: int, clock: Clock, since_ms: int) -> bool:
-    return 2 * clock.slack_since(since_ms) > took_ms or clock.is_starved_since(since_ms)
+    return THREADS_IN_TURN * clock.slack_since(since_ms) > took_ms or clock.is_starved_since(since_ms)
 
 
 def poll_local(find: Callable[[], T | None]) -> Poll[T]:
