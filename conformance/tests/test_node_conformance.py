@@ -74,8 +74,8 @@ def test_a_finding_lists_the_copies_of_its_client_at_node_and_members(
     ("taken_ms", "is_starved", "timed"),
     [
         (0, False, Judgement.VIOLATES),
-        (1_000, False, Judgement.VIOLATES),  # of 2,100 ms
-        (2_000, False, Judgement.NOT_JUDGED),  # of 3,100 ms
+        (500, False, Judgement.VIOLATES),  # of 1,600 ms
+        (1_000, False, Judgement.NOT_JUDGED),  # of 2,100 ms
         (1_000, True, Judgement.NOT_JUDGED),
     ],
 )

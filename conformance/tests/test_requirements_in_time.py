@@ -104,7 +104,7 @@ def test_a_verify_within_the_sync_delay_is_not_the_expected_change(monkeypatch: 
         ("DISTRO-IPPORT-007", 4_000, False, Judgement.VIOLATES),
         ("DISTRO-IPPORT-002", 0, True, Judgement.VIOLATES),
         ("DISTRO-IPPORT-002", 12_000, True, Judgement.NOT_JUDGED),
-        ("DISTRO-IPPORT-002", 4_000, False, Judgement.VIOLATES),
+        ("DISTRO-IPPORT-002", 2_000, False, Judgement.VIOLATES),
     ],
 )
 def test_an_instance_that_is_gone_before_it_was_unhealthy_is_a_violation_unless_checks_of_beats_were_late(
