@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from distro_spark.cluster import hash_owner_in, retry_delay_ms, sync_delay_ms
 from distro_spark.history import MENDS, OWN_CONNECTION, Finding, Row
@@ -16,6 +17,13 @@ from distro_spark.symptoms.queries import (
 )
 from distro_spark.symptoms.symptom import Clauses, symptom
 from distro_traces.event import Kind, Outcome
+
+_REPORTED_MS = 5_000
+"""Each member is reported to within this time (docs/protocol #member-reported)."""
+
+
+_FAILURES_MAX = 5
+"""So many failures without a request are followed, each of which may come a tick later."""
 
 
 def _failed(row: Row) -> bool:
@@ -43,25 +51,47 @@ def _was_due(found: Finding, owner: str, rows: Sequence[Row], left: Row) -> bool
     changed = (row for row in before if row.kind == Kind.CLIENT_CHANGED)
     changes = [row for row in changed if row.seq > called_seq and row.at_ms > applied_ms]
     if calls and _failed(calls[-1]):
-        since_ms, due_ms = calls[-1].at_ms, calls[-1].at_ms + retry_ms
+        possible = {_Queued(calls[-1].at_ms, calls[-1].at_ms + retry_ms)}
     elif changes:
-        since_ms, due_ms = changes[0].at_ms, changes[0].at_ms + sync_ms
+        possible = {_Queued(changes[0].at_ms, changes[0].at_ms + sync_ms)}
     else:
         return False
-    first_ms = due_ms
     for row in changes:
-        since_ms, due_ms = _repeated(since_ms, due_ms, row.at_ms, retry_ms)
-        due_ms = max(row.at_ms, since_ms + sync_ms)
-    _, due_ms = _repeated(since_ms, due_ms, left.at_ms - TICK_MS, retry_ms)
-    is_due = abs(due_ms - left.at_ms) <= TICK_MS
-    return is_due and _is_broken(found, owner, min(first_ms, left.at_ms), left.at_ms)
+        possible = {
+            each._replace(due_ms=max(row.at_ms, each.since_ms + sync_ms))
+            for one in possible
+            for each in one.until(row.at_ms, retry_ms)
+        }
+    return any(
+        each.due_ms <= left.at_ms + TICK_MS
+        and all(_may_be_down(found, owner, at_ms) for at_ms in (*each.failed_ms, left.at_ms))
+        for one in possible
+        for each in one.until(left.at_ms, retry_ms)
+    )
 
 
-def _repeated(since_ms: int, due_ms: int, until_ms: int, retry_ms: int) -> tuple[int, int]:
-    """Since when a task is queued and when it is due, after each time before `until_ms` when it failed."""
-    while due_ms < until_ms:
-        since_ms, due_ms = due_ms, due_ms + retry_ms
-    return since_ms, due_ms
+class _Queued(NamedTuple):
+    """A CHANGE that is queued since then, and due then; and when it failed before, without a request."""
+
+    since_ms: int
+    due_ms: int
+    failed_ms: tuple[int, ...] = ()
+
+    def until(self, at_ms: int, retry_ms: int) -> Iterator[_Queued]:
+        """What it may be at that time: the engine executes it within a tick, which delays all that follows. After too
+        many failures the time is uncertain, and there is nothing."""
+        if at_ms - self.due_ms <= TICK_MS * (len(self.failed_ms) + 1):
+            yield self
+        if self.due_ms < at_ms and len(self.failed_ms) < _FAILURES_MAX:
+            failed_ms = (*self.failed_ms, self.due_ms)
+            yield from _Queued(self.due_ms, self.due_ms + retry_ms, failed_ms).until(at_ms, retry_ms)
+
+
+def _may_be_down(found: Finding, owner: str, at_ms: int) -> bool:
+    """The owner may believe the node to be down: the link is broken, or no report has come over it since it was."""
+    source = found.history.node(owner)
+    mends = (row for row in source.faults if row.peer == found.node and row.detail in MENDS)
+    return source.is_cut_off(found.node, at_ms) or any(0 <= at_ms - row.at_ms <= _REPORTED_MS for row in mends)
 
 
 @symptom("B24", "INV-CONV", "INV-DELETE")

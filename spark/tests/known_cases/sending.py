@@ -128,8 +128,9 @@ def a_change_that_is_owed_and_never_sent_over_a_sound_link(run: Run) -> None:
     a_change_that_is_owed(run, cut=False)
 
 
-def a_change_that_is_repeated(run: Run, *, leaves_after_ms: int, healed: bool = False) -> None:
-    """Its retries fail without a request, 3 s after each other; after the second change 1 s after the first failure."""
+def a_change_that_is_repeated(run: Run, *, leaves_after_ms: int, mended_ms: int = 0) -> None:
+    """Its retries fail without a request, 3 s after each other; after the second change 1 s after the first failure.
+    `mended_ms`: so long before the client leaves."""
     run.registered()
     run.row("a", Kind.LINK_FAULT, peer="b", detail="cut")
     run.change(2, "B")
@@ -137,12 +138,13 @@ def a_change_that_is_repeated(run: Run, *, leaves_after_ms: int, healed: bool = 
     run.send("b", "CHANGE", Outcome.UNREACHABLE, revision=2, digest="B")
     run.after(500 - STEP_MS)
     run.change(3, "C")
-    run.after(leaves_after_ms - 500 - STEP_MS * (1 + healed))
-    if healed:
+    run.after(leaves_after_ms - 500 - mended_ms - STEP_MS)
+    if mended_ms:
         run.row("a", Kind.LINK_FAULT, peer="b", detail="healed")
+        run.after(mended_ms - 2 * STEP_MS)
     run.leave()
     run.after(1_000)
-    if not healed:
+    if not mended_ms:
         run.row("a", Kind.LINK_FAULT, peer="b", detail="healed")
     run.send("c", "DELETE")
     run.removed("c")
@@ -165,7 +167,12 @@ def a_change_that_would_fail_without_a_request_after_the_client_leaves(run: Run)
 
 @case("nacos-2.2.4", (known.swallowed, "a CHANGE to the node failed"), INV_CONV=[None], INV_DELETE=[None])
 def a_change_that_is_due_over_a_mended_link_when_the_client_leaves(run: Run) -> None:
-    a_change_that_is_repeated(run, leaves_after_ms=4_000, healed=True)
+    a_change_that_is_repeated(run, leaves_after_ms=10_000, mended_ms=6_000)
+
+
+@case("nacos-2.2.4", INV_CONV=["B24"], INV_DELETE=["B24"])
+def a_change_that_is_due_before_the_owner_has_noticed_that_the_link_is_mended(run: Run) -> None:
+    a_change_that_is_repeated(run, leaves_after_ms=4_000, mended_ms=2_000)
 
 
 def a_change_that_no_request_is_made_for(run: Run, *, leaves_after_ms: int) -> None:
@@ -189,6 +196,11 @@ def a_change_that_fails_without_any_request_when_the_client_leaves(run: Run) -> 
 @case("nacos-2.2.4", (known.swallowed, "a CHANGE to the node failed"), INV_CONV=[None], INV_DELETE=[None])
 def a_change_that_fails_without_any_request_before_the_client_leaves(run: Run) -> None:
     a_change_that_no_request_is_made_for(run, leaves_after_ms=4_500)
+
+
+@case("nacos-2.2.4", (known.swallowed, "a CHANGE to the node failed"), INV_CONV=[None], INV_DELETE=[None])
+def a_change_that_has_failed_too_often_without_any_request(run: Run) -> None:
+    a_change_that_no_request_is_made_for(run, leaves_after_ms=22_000)
 
 
 @case("nacos-2.2.4", (known.swallowed, "sends DELETEs"), INV_CONV=[None])
