@@ -22,6 +22,7 @@ from distro_spark.symptoms.queries import (
     states_of,
 )
 from distro_spark.symptoms.symptom import Clauses, Symptom, symptom
+from distro_traces.content import NOTHING_PUBLISHED
 from distro_traces.event import Kind
 
 _NEXT_WITHIN_MS = 2000
@@ -115,42 +116,61 @@ def _applied_at_source(found: Finding, given: Row) -> list[Row]:
     return [each.request for each in handled if each.request.operation in CHANGES]
 
 
-@symptom("B05", "INV-REV", releases=_WITH_REVISIONS)
+def _is_content(found: Finding, digest: str | None) -> bool:
+    """To hold a client that publishes nothing is to hold nothing, for INV-CONV."""
+    return digest == found.actual or (digest == NOTHING_PUBLISHED and found.actual in (None, "nothing"))
+
+
+@symptom("B05", "INV-CONV", "INV-REV", releases=_WITH_REVISIONS)
 def given_torn(found: Finding) -> Clauses:
     """A snapshot is made while a CHANGE is being applied: it has the revision of that, and not its content."""
     given = _snapshot_reply(found)
     yield "the content came with a snapshot", given is not None
     if given is None:
         return
-    revision = found.evidence["revision"]
+    came = change_before(found.history, found.node, found.last.seq + 1)
+    revision = found.evidence.get("revision", came.revision if came is not None else None)
     contents = [row.digest for row in _applied_at_source(found, given) if row.revision == revision]
     yield "the node that sent the snapshot was handling a CHANGE to that revision at that time", bool(contents)
-    yield "that CHANGE carried another content", found.actual not in contents
+    yield "that CHANGE carried another content", not any(_is_content(found, each) for each in contents)
 
 
 @symptom("B05", "INV-REV", releases=_WITH_REVISIONS)
 def given_early(found: Finding) -> Clauses:
-    """A snapshot is made while a CHANGE is being applied: it has the content of that, and the revision before."""
+    """A snapshot is made while a CHANGE is being applied: it has the content of that, or of a change that it
+    includes, and the revision before."""
     given = _snapshot_reply(found)
     yield "the content came with a snapshot", given is not None
     if given is None:
         return
-    is_applying = found.actual in [row.digest for row in _applied_at_source(found, given)]
     held = state_before(found.history, given.node, given.seq)
+    is_applying = any(_includes(found, row, held) for row in _applied_at_source(found, given))
     had_revision = held is not None and held.revision == found.evidence["revision"]
     yield "the node that sent the snapshot was handling a CHANGE with that content at that time", is_applying
     yield "the node that sent the snapshot held that revision before that CHANGE", had_revision
 
 
+def _includes(found: Finding, change: Row, held: Row | None) -> bool:
+    """Whether the content is that of the CHANGE, or one that its client published after what the node holds and before
+    that: services are applied one after the other."""
+    if found.actual == change.digest:
+        return True
+    since = held.revision if held is not None else None
+    if since is None or change.revision is None:
+        return False
+    published = (row for row in having(found.history, found.actual) if row.kind == Kind.CLIENT_CHANGED)
+    return any(since < row.revision < change.revision for row in published if row.revision is not None)
+
+
 def _at_source(found: Finding, given: Row) -> Finding | None:
-    """The violation at the node where it arose: the source of the snapshot, or the source of that one, and so on."""
+    """The violation at the node where it arose: the source of the snapshot, or the source of that one, and so on while
+    these hold the content."""
     held = state_before(found.history, given.node, given.seq)
-    revision = found.last.revision
-    if held is None or held.digest != found.actual or (revision is not None and held.revision != revision):
+    if held is None or not _is_content(found, held.digest) or found.last.revision not in (None, held.revision):
         return None
     at_source = replace(found, node=given.node, last=held, after=None)
     before = _snapshot_reply(at_source)
-    return at_source if before is None else _at_source(at_source, before)
+    return at_source if before is None else _at_source(at_source, before) or at_source
 
 
 def _passed_on(found: Finding, there: Symptom) -> Clauses:
@@ -194,6 +214,12 @@ def read_torn(found: Finding) -> Clauses:
 def given_read_torn(found: Finding) -> Clauses:
     """A snapshot brings the content of a CHANGE that was made in two steps."""
     yield from _passed_on(found, read_torn)
+
+
+@symptom("B05", "INV-CONV", "INV-REV", releases=_WITH_REVISIONS)
+def given_given_torn(found: Finding) -> Clauses:
+    """A snapshot brings a copy that a torn snapshot had brought to its source."""
+    yield from _passed_on(found, given_torn)
 
 
 @symptom("B05", "INV-REV", releases=_WITH_REVISIONS)

@@ -54,6 +54,57 @@ def a_snapshot_with_the_whole_of_a_change_that_has_another_content_than_its_owne
     a_snapshot_of_c(run, while_applied=True, carried=EMPTY)
 
 
+def a_snapshot_of_c_that_b_passes_on(
+    run: Run,
+    *,
+    while_applied: bool = True,
+    carried: str = "A",
+    gives: str | None = "m-load",
+    brings: bool = True,
+    content: str = EMPTY,
+) -> None:
+    """c gives b a copy with nothing in it, and loads from b when it is started again."""
+    run.connect()
+    run.change(1, "A")
+    load_while_a_change_comes(run, 1, carried, while_applied=while_applied)
+    run.apply("b", 1, EMPTY, gives)
+    c_loads_from_b(run, content, revision=1, brings=brings)
+
+
+@case("nacos-2.3.2", INV_CONV=["B05", "B05"])
+def a_torn_snapshot_that_is_passed_on(run: Run) -> None:
+    a_snapshot_of_c_that_b_passes_on(run)
+
+
+@case("nacos-2.3.2", (known.given_given_torn, "the content came with a snapshot"), INV_CONV=[None, "B05"])
+def a_content_like_that_of_a_torn_snapshot_which_no_snapshot_brings(run: Run) -> None:
+    a_snapshot_of_c_that_b_passes_on(run, brings=False)
+
+
+@case("nacos-2.3.2", (known.given_given_torn, "handling a CHANGE to that revision"), INV_CONV=[None, None])
+def a_snapshot_with_nothing_that_is_passed_on_and_was_made_before_the_change_came(run: Run) -> None:
+    a_snapshot_of_c_that_b_passes_on(run, while_applied=False)
+
+
+@case(
+    "nacos-2.3.2",
+    (known.given_given_torn, "at the node that sent the snapshot, the content came with a snapshot"),
+    INV_CONV=[None, None],
+)
+def a_content_that_no_snapshot_brought_and_that_is_passed_on(run: Run) -> None:
+    a_snapshot_of_c_that_b_passes_on(run, gives=None)
+
+
+@case("nacos-2.3.2", (known.given_given_torn, "held that content"), INV_CONV=[None, "B05"])
+def a_snapshot_with_another_content_than_a_torn_snapshot_had_brought(run: Run) -> None:
+    a_snapshot_of_c_that_b_passes_on(run, content="X")
+
+
+@case("nacos-2.3.2", (known.given_given_torn, "carried another content"), INV_CONV=[None, None])
+def a_snapshot_with_the_whole_of_an_empty_change_that_is_passed_on(run: Run) -> None:
+    a_snapshot_of_c_that_b_passes_on(run, carried=EMPTY)
+
+
 def a_change_around_a_snapshot(run: Run, *, comes_first: bool) -> None:
     """b loads from c, which holds A, and is sent a's CHANGE to B, which comes before the snapshot is taken or after."""
     run.connect()
@@ -87,22 +138,33 @@ def a_snapshot_that_is_taken_before_a_change_comes(run: Run) -> None:
 
 
 def a_snapshot_with_the_revision_of_before(
-    run: Run, *, while_applied: bool = True, revision: int = 1, gives: str | None = "m-load"
+    run: Run, *, while_applied: bool = True, revision: int = 1, gives: str | None = "m-load", content: str = "B"
 ) -> None:
-    """c holds A under revision 1; b loads from c, to which a's CHANGE to B comes; what c gives has B."""
+    """c holds A under revision 1; b loads from c, to which a's CHANGE to B comes; what c gives has B, or `content`."""
     run.connect()
     run.change(1, "A")
     run.apply("c", 1, "A", "m1")
     run.change(2, "X")
     run.change(3, "B")
     load_while_a_change_comes(run, 3, "B", while_applied=while_applied)
-    run.apply("b", revision, "B", gives)
+    run.apply("b", revision, content, gives)
     run.apply("b", 3, "B")
 
 
 @case("nacos-2.5.1", INV_REV=["B05"])
 def a_snapshot_that_is_made_between_the_content_and_the_revision(run: Run) -> None:
     a_snapshot_with_the_revision_of_before(run)
+
+
+@case("nacos-2.5.1", INV_REV=["B05"])
+def a_snapshot_that_is_made_between_two_services_of_a_change(run: Run) -> None:
+    """Its content is what the client published in between."""
+    a_snapshot_with_the_revision_of_before(run, content="X")
+
+
+@case("nacos-2.5.1", (known.given_early, "handling a CHANGE with that content"), INV_REV=[None])
+def a_snapshot_with_a_content_that_its_client_has_never_published(run: Run) -> None:
+    a_snapshot_with_the_revision_of_before(run, content="Y")
 
 
 @case("nacos-2.5.1", (known.given_early, "handling a CHANGE with that content"), INV_REV=[None])
