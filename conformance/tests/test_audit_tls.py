@@ -17,7 +17,8 @@ import pytest
 import trustme
 from programs import COMMAND, Call
 
-from distro_conformance.targets.ports import free_base_ports
+from distro_conformance.cli.serve import PORT_STEP
+from distro_impl import free_main_ports
 
 pytestmark = pytest.mark.wire
 SECRET = "c2VjcmV0IG9mIGF0IGxlYXN0IHRoaXJ0eS10d28gYnl0ZXMuLi4u"
@@ -68,6 +69,14 @@ def mutual(tmp_path_factory: pytest.TempPathFactory, call: Call) -> Iterator[Ser
         yield found
 
 
+def two_ports() -> int:
+    """The first of two main ports that `serve` gives to two nodes, both free."""
+    while True:
+        first, second = free_main_ports(2)
+        if second == first + PORT_STEP:
+            return first
+
+
 @contextmanager
 def members(directory: Path, call: Call, *, is_mutual: bool) -> Iterator[Served]:
     authority = trustme.CA()
@@ -108,7 +117,7 @@ def members(directory: Path, call: Call, *, is_mutual: bool) -> Iterator[Served]
         "--nodes",
         "2",
         "--port",
-        str(free_base_ports()[0]),
+        str(two_ports()),
         "--profile",
         "nacos-2.5.1",
         *given,
