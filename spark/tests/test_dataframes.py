@@ -71,8 +71,9 @@ def of_servers(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) ->
     (at_rest,) = compact([recording], place / "rest")
     rows = pq.ParquetFile(at_rest).read()
     (place / "events").mkdir()
-    for number, first in enumerate((0, len(rows) // 2)):
-        pq.write_table(rows.slice(first, len(rows) // 2), place / "events" / f"part-{number}.parquet")
+    half = len(rows) // 2
+    for number, part in enumerate((rows.slice(0, half), rows.slice(half))):
+        pq.write_table(part, place / "events" / f"part-{number}.parquet")
     header = read_ndjson(recording).header
     runs = spark.createDataFrame([(header.run, json.dumps(header.to_json()))], "run string, header string")
     return spark.read.parquet(str(place / "events")), runs
