@@ -13,6 +13,8 @@ import typer
 from typer.core import TyperGroup
 
 from distro_conformance.cli import LazyGroup, whole
+from distro_conformance.cli.serve import PORT_STEP
+from distro_impl import free_main_ports
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = (sys.executable, "-c", "from distro_conformance.cli import main; main()")
@@ -25,6 +27,14 @@ def executed(*command: str | Path, **options: Any) -> Ran:
     """The output and the exit code of the program. A program that hangs is ended; a busy machine may take long."""
     usual = {"capture_output": True, "text": True, "timeout": 900}
     return subprocess.run(command, check=options.pop("check", False), **{**usual, **options})
+
+
+def two_ports() -> int:
+    """The first of two main ports that `serve` gives to two nodes, both free."""
+    while True:
+        first, second = free_main_ports(2)
+        if second == first + PORT_STEP:
+            return first
 
 
 def understood(words: list[str]) -> Mapping[str, Any]:

@@ -15,10 +15,7 @@ from pathlib import Path
 
 import pytest
 import trustme
-from programs import COMMAND, Call
-
-from distro_conformance.cli.serve import PORT_STEP
-from distro_impl import free_main_ports
+from programs import COMMAND, Call, two_ports
 
 pytestmark = pytest.mark.wire
 SECRET = "c2VjcmV0IG9mIGF0IGxlYXN0IHRoaXJ0eS10d28gYnl0ZXMuLi4u"
@@ -67,14 +64,6 @@ def served(tmp_path_factory: pytest.TempPathFactory, call: Call) -> Iterator[Ser
 def mutual(tmp_path_factory: pytest.TempPathFactory, call: Call) -> Iterator[Served]:
     with members(tmp_path_factory.mktemp("mutual"), call, is_mutual=True) as found:
         yield found
-
-
-def two_ports() -> int:
-    """The first of two main ports that `serve` gives to two nodes, both free."""
-    while True:
-        first, second = free_main_ports(2)
-        if second == first + PORT_STEP:
-            return first
 
 
 @contextmanager

@@ -23,11 +23,10 @@ import pytest
 from blocks import block
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-from programs import ROOT, Call, Ran, executed
+from programs import ROOT, Call, Ran, executed, two_ports
 
 from distro_conformance.cli import VERBS
 from distro_conformance.extras import EXTRAS
-from distro_conformance.targets.ports import free_base_ports
 
 BASE_MB_MAX = 80
 DONE_WITHOUT = {
@@ -203,8 +202,7 @@ class TestInstalled:
                 explorer.terminate()
 
     def test_nodes_are_served_and_audited(self, installed: Path, run: Call) -> None:
-        (port,) = free_base_ports()
-        program = [installed / "bin" / "distrocheck", "serve", "--nodes", "2", "--port", str(port)]
+        program = [installed / "bin" / "distrocheck", "serve", "--nodes", "2", "--port", str(two_ports())]
         with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as nodes:
             try:
                 assert nodes.stdout is not None
