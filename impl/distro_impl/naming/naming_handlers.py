@@ -102,10 +102,8 @@ class NamingHandlers:
                 self._clients.subscribe(client, service, clusters or "")
             else:
                 self._clients.unsubscribe(client, service)
-        hides_disabled = self._profile.subscription_hides_disabled
-        info = (self._storage.written_info if hides_disabled else self._storage.info_with_disabled)(
-            service, clusters=clusters
-        )
+        storage, hides_disabled = self._storage, self._profile.subscription_hides_disabled
+        info = (storage.written_info if hides_disabled else storage.info_with_disabled)(service, clusters=clusters)
         return "SubscribeServiceResponse", success(message="success", serviceInfo=info)
 
     def query(self, request: Request) -> Reply:
