@@ -8,14 +8,13 @@ from distro_model.release import Span
 from distro_spark.history import ASKS_AGAIN_MS, LEASE, NEVER, ClientHistory, Finding, Row, succeeded
 from distro_spark.symptoms.queries import (
     CHANGES,
-    OF_ITS_CLIENT,
     Handled,
     cached_per_history,
     change_before,
     changes_of,
     count_before,
     handled_requests,
-    is_of_its_client,
+    of_its_client,
 )
 from distro_spark.symptoms.symptom import Clauses, symptom
 from distro_traces.event import BATCH, BATCH_OVER_SINGLE, Kind
@@ -54,7 +53,7 @@ def left_out(found: Finding) -> Clauses:
         count_before(changes, last.begin) == count_before(changes, found.last.seq),
     )
     if answer is None:
-        yield OF_ITS_CLIENT, is_of_its_client(found)
+        yield from of_its_client(found)
 
 
 @symptom("B19", "INV-LIVE", "INV-CONV", releases=Span("2.1.2", "2.3.0"))

@@ -16,6 +16,7 @@ from typing import Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from distro_spark.cluster import retry_delay_ms, sync_delay_ms
 from distro_spark.history import NEVER, OWN_CONNECTION, ClientHistory, Finding, Row, succeeded
+from distro_spark.symptoms.symptom import Clauses
 from distro_traces.event import GONE_KINDS, RESET_KINDS, STATE_KINDS, Kind, Outcome
 
 CHANGES = ("ADD", "CHANGE")
@@ -61,16 +62,16 @@ def having(history: ClientHistory, content: object) -> Sequence[Row]:
     return _by_digest(history).get(content, ())
 
 
-OF_ITS_CLIENT = "what the node holds was published by its client, sent to or by a node, or held by another node"
-
-
-def is_of_its_client(found: Finding) -> bool:
+def of_its_client(found: Finding) -> Clauses:
     """A defect that leaves a copy as it was, or brings one back, explains no content of which only that node has ever
     known."""
     known_by = (*OWN_CONNECTION, Kind.REQUEST_SENT, Kind.REQUEST_RECEIVED)
     by_then = (row for row in having(found.history, found.actual) if row.at_ms <= found.last.at_ms)
     others = (row for row in by_then if row.node != found.node or row.kind in known_by)
-    return found.actual in (None, "nothing") or any(others)
+    yield (
+        "what the node holds was published by its client, sent to or by a node, or held by another node",
+        found.actual in (None, "nothing") or any(others),
+    )
 
 
 @cached_per_history

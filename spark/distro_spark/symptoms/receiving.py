@@ -8,7 +8,6 @@ from distro_model.release import Span
 from distro_spark.history import ASKS_AGAIN_MS, LEASE, LEASE_CHECK_MS, LEASE_MS, ClientHistory, Finding, Row
 from distro_spark.symptoms.queries import (
     CHANGES,
-    OF_ITS_CLIENT,
     brought_by_change,
     cached_per_history,
     change_before,
@@ -17,8 +16,8 @@ from distro_spark.symptoms.queries import (
     count_before,
     due_after_ms,
     holds_something,
-    is_of_its_client,
     load_of,
+    of_its_client,
     reaches_a_member,
     states_of,
 )
@@ -96,7 +95,7 @@ def confirmed_since_overwritten(found: Finding) -> Clauses:
     if differs:
         yield "that left its revision as it was", first.revision == first.held_revision
     yield "a verify has confirmed the copy since", _confirmed_since(found, first.at_ms)
-    yield OF_ITS_CLIENT, is_of_its_client(found)
+    yield from of_its_client(found)
 
 
 # B02: a verify tests existence only
@@ -145,7 +144,7 @@ def confirmed_unread(found: Finding) -> Clauses:
     )
     since_ms = found.first.at_ms if last is None else last[0].at_ms
     yield "a verify has confirmed the copy since", _confirmed_since(found, since_ms)
-    yield OF_ITS_CLIENT, is_of_its_client(found)
+    yield from of_its_client(found)
 
 
 @symptom("B02", "INV-CONV")
@@ -188,7 +187,7 @@ def came_back(found: Finding) -> Clauses:
         "the node has confirmed no DELETE since the copy came",
         not any(came.seq < row.seq < found.last.seq for row in deletes),
     )
-    yield OF_ITS_CLIENT, is_of_its_client(found)
+    yield from of_its_client(found)
     yield "its lease is not over", found.last.at_ms - came.at_ms <= LEASE_MS + LEASE_CHECK_MS
 
 

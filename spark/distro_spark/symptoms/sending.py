@@ -10,17 +10,15 @@ from distro_spark.history import MENDS, OWN_CONNECTION, Finding, Row
 from distro_spark.symptoms.queries import (
     CHANGES,
     CLOCK_SLACK_MS,
-    OF_ITS_CLIENT,
     TICK_MS,
     due_after_ms,
-    is_of_its_client,
+    of_its_client,
 )
 from distro_spark.symptoms.symptom import Clauses, symptom
 from distro_traces.event import Kind, Outcome
 
 _REPORTED_MS = 5_000
 """Each member is reported to within this time (docs/protocol #member-reported)."""
-
 
 _FAILURES_MAX = 5
 """So many failures without a request are followed, each of which may come a tick later."""
@@ -33,9 +31,14 @@ def _failed(row: Row) -> bool:
 def _is_broken(found: Finding, owner: str, from_ms: int, until_ms: int) -> bool:
     """The link from the owner to the node, all that time. What is due then may fail without a request, as the owner
     believes the node to be down, and is due again later."""
-    source = found.history.node(owner)
-    mends = (row for row in source.faults if row.peer == found.node and row.detail in MENDS)
-    return source.is_cut_off(found.node, from_ms) and not any(from_ms < row.at_ms <= until_ms for row in mends)
+    is_mended = any(from_ms < row.at_ms <= until_ms for row in _mends(found, owner))
+    return found.history.node(owner).is_cut_off(found.node, from_ms) and not is_mended
+
+
+def _mends(found: Finding, owner: str) -> Iterator[Row]:
+    """Of the link from the owner to the node."""
+    faults = found.history.node(owner).faults
+    return (row for row in faults if row.peer == found.node and row.detail in MENDS)
 
 
 def _was_due(found: Finding, owner: str, rows: Sequence[Row], left: Row) -> bool:
@@ -89,9 +92,8 @@ class _Queued(NamedTuple):
 
 def _may_be_down(found: Finding, owner: str, at_ms: int) -> bool:
     """The owner may believe the node to be down: the link is broken, or no report has come over it since it was."""
-    source = found.history.node(owner)
-    mends = (row for row in source.faults if row.peer == found.node and row.detail in MENDS)
-    return source.is_cut_off(found.node, at_ms) or any(0 <= at_ms - row.at_ms <= _REPORTED_MS for row in mends)
+    is_just_mended = any(0 <= at_ms - row.at_ms <= _REPORTED_MS for row in _mends(found, owner))
+    return is_just_mended or found.history.node(owner).is_cut_off(found.node, at_ms)
 
 
 @symptom("B24", "INV-CONV", "INV-DELETE")
@@ -107,7 +109,7 @@ def swallowed(found: Finding) -> Clauses:
         left is not None and found.evidence.get("expected", "nothing") == "nothing",
     )
     yield "the owner sends DELETEs", owner in found.history.deleters
-    yield OF_ITS_CLIENT, is_of_its_client(found)
+    yield from of_its_client(found)
     if left is None:
         return
     calls = [row for row in rows if row.peer == found.node and row.seq > left.seq]
@@ -120,7 +122,8 @@ def swallowed(found: Finding) -> Clauses:
     due_ms = queued.at_ms + due_after_ms(found.history)[bool(deletes)] + CLOCK_SLACK_MS
     failed = [row for row in calls if row.operation in CHANGES and _failed(row) and row.seq > queued.seq]
     yield (
-        "a CHANGE to the node failed since the DELETE was queued, and before it was due or the link was mended",
+        "a CHANGE to the node failed since the DELETE was queued, and before it was due or the link was mended, "
+        "or was due when the client left and failed without a request",
         any(row.at_ms <= due_ms or _is_broken(found, owner, due_ms, row.at_ms) for row in failed)
         or (queued is left and _was_due(found, owner, rows, left)),
     )
@@ -137,4 +140,4 @@ def not_passed_on(found: Finding) -> Clauses:
     yield "it changed at a node, by a request to that", changed.kind in OWN_CONNECTION
     yield "the hash over the members in the list of that node names another one", owner not in (None, changed.node)
     yield "that node has sent nothing about it since", not any(row.seq > changed.seq for row in sent)
-    yield OF_ITS_CLIENT, is_of_its_client(found)
+    yield from of_its_client(found)

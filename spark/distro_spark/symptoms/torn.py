@@ -146,7 +146,10 @@ def given_early(found: Finding) -> Clauses:
     held = state_before(found.history, given.node, given.seq)
     is_applying = any(_includes(found, row, held) for row in _applied_at_source(found, given))
     had_revision = held is not None and held.revision == found.evidence["revision"]
-    yield "the node that sent the snapshot was handling a CHANGE with that content at that time", is_applying
+    yield (
+        "the node that sent the snapshot was handling a CHANGE with that content, or that includes it, at that time",
+        is_applying,
+    )
     yield "the node that sent the snapshot held that revision before that CHANGE", had_revision
 
 
@@ -217,7 +220,7 @@ def given_read_torn(found: Finding) -> Clauses:
 
 
 @symptom("B05", "INV-CONV", "INV-REV", releases=_WITH_REVISIONS)
-def given_given_torn(found: Finding) -> Clauses:
+def torn_passed_on(found: Finding) -> Clauses:
     """A snapshot brings a copy that a torn snapshot had brought to its source."""
     yield from _passed_on(found, given_torn)
 

@@ -102,14 +102,18 @@ def a_verify_from_a_node_that_waits_for_its_snapshot(run: Run) -> None:
 # B27: a snapshot that comes late
 
 
-@case("nacos-2.2.4", INV_CONV=["B27"])
-def an_owner_that_loads_late_what_has_left_it(run: Run) -> None:
+def an_owner_that_loads_late(run: Run, revision: int = 1, content: str = "A") -> None:
     run.registered()
     run.leave()
-    run.apply("a", 1, "A", run.loads("a", "b"))
+    run.apply("a", revision, content, run.loads("a", "b"))
     for peer in "bc":
         run.send(peer, "DELETE")
     run.removed("bc")
+
+
+@case("nacos-2.2.4", INV_CONV=["B27"])
+def an_owner_that_loads_late_what_has_left_it(run: Run) -> None:
+    an_owner_that_loads_late(run)
 
 
 @case("nacos-2.2.4", INV_CONV=["B27"])
@@ -211,12 +215,7 @@ def a_copy_that_came_late_and_stays_when_it_is_deleted(run: Run) -> None:
 
 @case("nacos-3.0.3", (known.came_back, "published by its client"), INV_CONV=[None])
 def an_owner_that_loads_late_what_was_never_published(run: Run) -> None:
-    run.registered()
-    run.leave()
-    run.apply("a", 7, "X", run.loads("a", "b"))
-    for peer in "bc":
-        run.send(peer, "DELETE")
-    run.removed("bc")
+    an_owner_that_loads_late(run, 7, "X")
 
 
 @case("nacos-2.2.4", (known.came_back, "its lease"), INV_CONV=[None])

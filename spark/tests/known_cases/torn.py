@@ -76,31 +76,31 @@ def a_torn_snapshot_that_is_passed_on(run: Run) -> None:
     a_snapshot_of_c_that_b_passes_on(run)
 
 
-@case("nacos-2.3.2", (known.given_given_torn, "the content came with a snapshot"), INV_CONV=[None, "B05"])
+@case("nacos-2.3.2", (known.torn_passed_on, "the content came with a snapshot"), INV_CONV=[None, "B05"])
 def a_content_like_that_of_a_torn_snapshot_which_no_snapshot_brings(run: Run) -> None:
     a_snapshot_of_c_that_b_passes_on(run, brings=False)
 
 
-@case("nacos-2.3.2", (known.given_given_torn, "handling a CHANGE to that revision"), INV_CONV=[None, None])
+@case("nacos-2.3.2", (known.torn_passed_on, "handling a CHANGE to that revision"), INV_CONV=[None, None])
 def a_snapshot_with_nothing_that_is_passed_on_and_was_made_before_the_change_came(run: Run) -> None:
     a_snapshot_of_c_that_b_passes_on(run, while_applied=False)
 
 
 @case(
     "nacos-2.3.2",
-    (known.given_given_torn, "at the node that sent the snapshot, the content came with a snapshot"),
+    (known.torn_passed_on, "at the node that sent the snapshot, the content came with a snapshot"),
     INV_CONV=[None, None],
 )
 def a_content_that_no_snapshot_brought_and_that_is_passed_on(run: Run) -> None:
     a_snapshot_of_c_that_b_passes_on(run, gives=None)
 
 
-@case("nacos-2.3.2", (known.given_given_torn, "held that content"), INV_CONV=[None, "B05"])
+@case("nacos-2.3.2", (known.torn_passed_on, "held that content"), INV_CONV=[None, "B05"])
 def a_snapshot_with_another_content_than_a_torn_snapshot_had_brought(run: Run) -> None:
     a_snapshot_of_c_that_b_passes_on(run, content="X")
 
 
-@case("nacos-2.3.2", (known.given_given_torn, "carried another content"), INV_CONV=[None, None])
+@case("nacos-2.3.2", (known.torn_passed_on, "carried another content"), INV_CONV=[None, None])
 def a_snapshot_with_the_whole_of_an_empty_change_that_is_passed_on(run: Run) -> None:
     a_snapshot_of_c_that_b_passes_on(run, carried=EMPTY)
 
