@@ -117,8 +117,9 @@ def read(sources: Iterable[Source]) -> tuple[pl.DataFrame, pl.DataFrame]:
                 aside.append(others)
         else:
             rows = parquet_rows(Path(path), path).with_columns(file=pl.lit(path))
-            parts.append(rows.filter(fits(runs)).select(COLUMNS))
-            aside.append(misfits(rows, runs))
+            events, others = events_among(rows, runs)
+            parts.append(events)
+            aside.append(others)
     return pl.concat(parts, rechunk=True), pl.concat(aside)
 
 
@@ -135,12 +136,14 @@ def lines_in(
     return events, pl.concat([_counted(each), pl.DataFrame([{**piece, "rows": count}], ASIDE)])
 
 
-def misfits(rows: pl.DataFrame, runs: Collection[str]) -> pl.DataFrame:
-    """The rows, with their `file`, that are no events of these runs (`ASIDE`)."""
-    return _counted(
-        {"run": row["run"], "file": row["file"], "reason": reason_of(row, runs)}
-        for row in rows.filter(~fits(runs)).iter_rows(named=True)
-    )
+def events_among(rows: pl.DataFrame, runs: Collection[str]) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Of the rows, with their `file`, the events of these runs, and the others (`ASIDE`)."""
+    is_event = rows.select(fits(runs)).to_series()
+    if is_event.all():  # nearly always; to count no other rows costs as much as to read a small file
+        return rows.select(COLUMNS), pl.DataFrame(schema=ASIDE)
+    others = rows.filter(~is_event).iter_rows(named=True)
+    reasons = ({"run": row["run"], "file": row["file"], "reason": reason_of(row, runs)} for row in others)
+    return rows.filter(is_event).select(COLUMNS), _counted(reasons)
 
 
 def _counted(aside: Iterable[Mapping[str, object]]) -> pl.DataFrame:

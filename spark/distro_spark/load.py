@@ -28,7 +28,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from distro_spark.arrow import ddl, frames_of, table_of
 from distro_spark.engine import PART_ROWS, Columns
 from distro_spark.files import beginnings, contents, is_local, literal, name_of, named, sizes, traces_below
-from distro_spark.frames import EVENT_TYPES, FITS, Source, distinct, fits, headed, lines_in, misfits, parquet_rows
+from distro_spark.frames import EVENT_TYPES, FITS, Source, distinct, events_among, headed, lines_in, parquet_rows
 from distro_spark.tables import EVENT, as_events, fitting, headers_of, is_table, rows_of
 from distro_traces.event import COLUMNS
 from distro_traces.header import Header
@@ -190,7 +190,7 @@ def _in_lines(runs: frozenset[str], batches: Iterator[pa.RecordBatch]) -> Iterat
 
 def _in_rows(runs: frozenset[str], batches: Iterator[pa.RecordBatch]) -> Iterator[Part]:
     for rows in frames_of(batches, PART_BATCH_ROWS):
-        yield Part(rows.filter(fits(runs)).select(COLUMNS), misfits(rows, runs))
+        yield Part(*events_among(rows, runs))
 
 
 def _in_files(runs: frozenset[str], small: frozenset[str], batches: Iterator[pa.RecordBatch]) -> Iterator[Part]:
@@ -198,8 +198,7 @@ def _in_files(runs: frozenset[str], small: frozenset[str], batches: Iterator[pa.
         for path, content in zip(batch.column("path").to_pylist(), batch.column("content"), strict=True):
             rows = parquet_rows(io.BytesIO(content.as_buffer()), name_of(path)).with_columns(file=pl.lit(path))
             here = runs.intersection(rows["run"].unique())
-            events = rows.filter(fits(here)).drop("file")
-            aside = misfits(rows, here)
+            events, aside = events_among(rows, here)
             is_chunk = aside.is_empty() and len(here) == 1 and here <= small
             yield Part(events, aside, content.as_buffer() if is_chunk else None)
 
