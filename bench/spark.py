@@ -144,7 +144,9 @@ def states(out: Path, events: int, clients: int = STATE_CLIENTS, looks: int = 0,
         number = np.arange(first, min(first + PART_CHANGES, changes + 1))
         of_hot = number % hot == 0 if hot else np.zeros(len(number), bool)
         others = number - number // hot if hot else number
-        client = np.where(of_hot, clients, others % (clients - bool(hot) or 1))
+        in_turn = clients - bool(hot) or 1
+        client = np.where(of_hot, clients, others % in_turn)
+        revision = np.where(of_hot, number // (hot or 1), others // in_turn + 1)
         digest = np.char.mod("%016x", (number * 2654435761) % (1 << 60))
         tables = []
         for node, kind, delay_ms in (
@@ -161,7 +163,7 @@ def states(out: Path, events: int, clients: int = STATE_CLIENTS, looks: int = 0,
                 "kind": kinds * len(number),
                 "client": each(np.char.mod("c%d", client)),
                 "owned": [node == "a"] * len(number) * len(kinds),
-                "revision": each(number),
+                "revision": each(revision),
                 "digest": each(digest),
             }
             if first == 1:
