@@ -106,21 +106,17 @@ def distinct(sources: Iterable[Source]) -> tuple[Source, ...]:
 
 def read(sources: Iterable[Source]) -> tuple[pl.DataFrame, pl.DataFrame]:
     """All events, and what is set aside (`ASIDE`). Raises the TraceError family."""
-    parts, aside = [pl.DataFrame(schema=EVENT_TYPES)], [pl.DataFrame(schema=ASIDE)]
+    found = [(pl.DataFrame(schema=EVENT_TYPES), pl.DataFrame(schema=ASIDE))]
     for source in sources:
         path, runs, count = source.path, [source.header.run], 0
         if source.is_ndjson:
             for text in _pieces(Path(path)):
-                events, others = lines_in(text, runs, path, 0, count)
+                found.append(lines_in(text, runs, path, 0, count))
                 count += _lines(text)
-                parts.append(events)
-                aside.append(others)
         else:
-            rows = parquet_rows(Path(path), path).with_columns(file=pl.lit(path))
-            events, others = events_among(rows, runs)
-            parts.append(events)
-            aside.append(others)
-    return pl.concat(parts, rechunk=True), pl.concat(aside)
+            found.append(events_among(parquet_rows(Path(path), path).with_columns(file=pl.lit(path)), runs))
+    events, aside = zip(*found, strict=True)
+    return pl.concat(events, rechunk=True), pl.concat(aside)
 
 
 def lines_in(
@@ -139,15 +135,16 @@ def lines_in(
 def events_among(rows: pl.DataFrame, runs: Collection[str]) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Of the rows, with their `file`, the events of these runs, and the others (`ASIDE`)."""
     is_event = rows.select(fits(runs)).to_series()
-    if is_event.all():  # nearly always; to count no other rows costs as much as to read a small file
-        return rows.select(COLUMNS), pl.DataFrame(schema=ASIDE)
     others = rows.filter(~is_event).iter_rows(named=True)
     reasons = ({"run": row["run"], "file": row["file"], "reason": reason_of(row, runs)} for row in others)
     return rows.filter(is_event).select(COLUMNS), _counted(reasons)
 
 
 def _counted(aside: Iterable[Mapping[str, object]]) -> pl.DataFrame:
-    by = pl.DataFrame(list(aside), ASIDE).group_by("run", "file", "block", "reason", "is_last", maintain_order=True)
+    rows = list(aside)
+    if not rows:  # nearly always; to count none costs as much as to read a small file
+        return pl.DataFrame(schema=ASIDE)
+    by = pl.DataFrame(rows, ASIDE).group_by("run", "file", "block", "reason", "is_last", maintain_order=True)
     return by.agg(pl.col("line").min(), rows=pl.len().cast(pl.Int64)).select(list(ASIDE))
 
 
